@@ -1,0 +1,84 @@
+//! The containers that run: the seam between the workloads, which start and stop them, and Argo CD, which is what
+//! happens inside them.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+    time::SystemTime,
+};
+
+use tokio::sync::watch;
+
+/// The parts of Argo CD that the stand-in acts for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Component {
+    /// `argocd-application-controller`.
+    Controller,
+    /// `argocd-repo-server`.
+    RepoServer,
+    /// `argocd-server`.
+    Server,
+}
+
+/// One running container of a component.
+#[derive(Clone, Debug)]
+pub struct Process {
+    /// The pod's namespace and name.
+    pub namespace: String,
+    /// The pod's name.
+    pub pod: String,
+    /// What runs in it.
+    pub component: Component,
+    /// The environment as it was resolved when the container started; nothing re-reads it.
+    pub env: BTreeMap<String, String>,
+    /// `spec.containers[].args`, and `command` before them.
+    pub args: Vec<String>,
+    /// `v3.5.1`: the tag of its image.
+    pub version: String,
+    /// When it started.
+    pub started_at: SystemTime,
+    /// What it has written to its log.
+    pub log: Arc<Mutex<Vec<String>>>,
+}
+
+impl Process {
+    /// Adds a line to the log.
+    pub fn print(&self, line: impl Into<String>) {
+        self.log.lock().expect("no thread panics while it holds a log").push(line.into());
+    }
+}
+
+/// All running containers, by namespace and pod.
+#[derive(Default)]
+pub struct Processes(watch::Sender<BTreeMap<(String, String), Process>>);
+
+impl Processes {
+    /// Adds a started container.
+    pub fn start(&self, process: Process) {
+        self.0.send_modify(|all| {
+            all.insert((process.namespace.clone(), process.pod.clone()), process);
+        });
+    }
+
+    /// Forgets the container of a pod; its log goes with it.
+    pub fn stop(&self, namespace: &str, pod: &str) {
+        self.0.send_modify(|all| {
+            all.remove(&(namespace.to_owned(), pod.to_owned()));
+        });
+    }
+
+    /// The running containers of a component, in the order of their names.
+    pub fn of(&self, component: Component) -> Vec<Process> {
+        self.0.borrow().values().filter(|process| process.component == component).cloned().collect()
+    }
+
+    /// The container of a pod.
+    pub fn get(&self, namespace: &str, pod: &str) -> Option<Process> {
+        self.0.borrow().get(&(namespace.to_owned(), pod.to_owned())).cloned()
+    }
+
+    /// Changes whenever a container starts or stops.
+    pub fn changes(&self) -> watch::Receiver<BTreeMap<(String, String), Process>> {
+        self.0.subscribe()
+    }
+}
