@@ -2,7 +2,27 @@
 //!
 //! It is a stand-in: it replaces a cluster in the tests and in the demo, and shares no code with the plugins that it
 //! checks.
+//!
+//! ```no_run
+//! let standin = standin::Standin::start();
+//! let apps = standin.store().list("applications.argoproj.io", Some("argocd"));
+//! # let _ = (apps, standin.kubeconfig(), standin.git_url("evt.git"));
+//! ```
+//!
+//! Two halves share one [`Cluster`]: the Kubernetes half (`api`, `workloads`, `install`) keeps objects and runs
+//! containers, the Argo CD half (`argocd`) is what happens inside the containers. Whatever the API is asked for and does
+//! not know is answered 501 and fails the test that asked.
 
+pub mod argocd;
 pub mod clock;
+mod cluster;
+mod faults;
 pub mod processes;
+mod requests;
+mod standin;
 pub mod store;
+
+pub use cluster::{Cluster, Endpoints, LogFormat, Options};
+pub use faults::Faults;
+pub use requests::{Request, Requests};
+pub use standin::Standin;

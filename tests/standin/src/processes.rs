@@ -1,11 +1,7 @@
 //! The containers that run: the seam between the workloads, which start and stop them, and Argo CD, which is what
 //! happens inside them.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex},
-    time::SystemTime,
-};
+use std::{collections::BTreeMap, sync::Arc, time::SystemTime};
 
 use tokio::sync::watch;
 
@@ -38,13 +34,39 @@ pub struct Process {
     /// When it started.
     pub started_at: SystemTime,
     /// What it has written to its log.
-    pub log: Arc<Mutex<Vec<String>>>,
+    pub log: Arc<Log>,
 }
 
 impl Process {
     /// Adds a line to the log.
     pub fn print(&self, line: impl Into<String>) {
-        self.log.lock().expect("no thread panics while it holds a log").push(line.into());
+        self.log.print(line);
+    }
+}
+
+/// What a container has written, with the time of each line.
+#[derive(Debug, Default)]
+pub struct Log(watch::Sender<Vec<(SystemTime, String)>>);
+
+impl Log {
+    /// Adds a line.
+    pub fn print(&self, line: impl Into<String>) {
+        self.0.send_modify(|lines| lines.push((SystemTime::now(), line.into())));
+    }
+
+    /// All lines, without their times.
+    pub fn lines(&self) -> Vec<String> {
+        self.0.borrow().iter().map(|(_, line)| line.clone()).collect()
+    }
+
+    /// Changes with every line.
+    pub fn changes(&self) -> watch::Receiver<Vec<(SystemTime, String)>> {
+        self.0.subscribe()
+    }
+
+    /// Forgets all lines so far, as the rotation of a log file does for `kubectl logs`.
+    pub fn rotate(&self) {
+        self.0.send_modify(Vec::clear);
     }
 }
 

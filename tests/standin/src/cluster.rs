@@ -1,0 +1,139 @@
+//! What all parts share, and how it is set up.
+
+use std::{
+    collections::BTreeMap,
+    net::SocketAddr,
+    path::PathBuf,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use tokio::sync::watch;
+
+use crate::{faults::Faults, processes::Processes, requests::Requests, store::Store};
+
+/// How the containers write their logs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    /// One JSON object a line: the default since v3.0.
+    Json,
+    /// logrus text: the default before.
+    Text,
+}
+
+/// What kind of cluster to be.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The version of Argo CD, as in its image tag: `v3.5.1`.
+    pub version: String,
+    /// The namespace of the Argo CD install.
+    pub namespace: String,
+    /// The log format; `None` is the default of the version.
+    pub log_format: Option<LogFormat>,
+    /// Replicas of the application controller.
+    pub controllers: u32,
+    /// Replicas of the repo-server.
+    pub repo_servers: u32,
+    /// Replicas of argocd-server.
+    pub servers: u32,
+    /// How long a new pod takes to become ready, and an old one to go.
+    pub pod_start: Duration,
+    /// How long argocd-server takes to act on a changed `argocd-secret`.
+    pub secret_reload: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            version: "v3.5.1".into(),
+            namespace: "argocd".into(),
+            log_format: None,
+            controllers: 1,
+            repo_servers: 1,
+            servers: 1,
+            pod_start: Duration::from_millis(50),
+            secret_reload: Duration::from_millis(300),
+        }
+    }
+}
+
+impl Options {
+    /// The log format: as chosen, else the default of the version.
+    pub fn log_format(&self) -> LogFormat {
+        let old = self.version.trim_start_matches('v').starts_with("2.");
+        self.log_format.unwrap_or(if old { LogFormat::Text } else { LogFormat::Json })
+    }
+}
+
+/// Where the argocd-server of each pod listens, by namespace and pod. argocd-server writes it; the Service (its cluster
+/// IP ports), the service proxy and port-forward read it.
+#[derive(Default)]
+pub struct Endpoints(Mutex<BTreeMap<(String, String), SocketAddr>>);
+
+impl Endpoints {
+    /// The server of a pod listens at `address`.
+    pub fn open(&self, namespace: &str, pod: &str, address: SocketAddr) {
+        self.lock().insert((namespace.into(), pod.into()), address);
+    }
+
+    /// The server of a pod no longer listens.
+    pub fn close(&self, namespace: &str, pod: &str) {
+        self.lock().remove(&(namespace.into(), pod.into()));
+    }
+
+    /// Where the server of a pod listens.
+    pub fn get(&self, namespace: &str, pod: &str) -> Option<SocketAddr> {
+        self.lock().get(&(namespace.to_owned(), pod.to_owned())).copied()
+    }
+
+    /// All that listen in a namespace, in the order of the pods' names.
+    pub fn of(&self, namespace: &str) -> Vec<SocketAddr> {
+        self.lock().iter().filter(|((ns, _), _)| ns == namespace).map(|(_, address)| *address).collect()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<(String, String), SocketAddr>> {
+        self.0.lock().expect("no thread panics while it holds the endpoints")
+    }
+}
+
+/// What all parts share.
+pub struct Cluster {
+    /// The objects.
+    pub store: Store,
+    /// The running containers.
+    pub processes: Processes,
+    /// What kind of cluster it is.
+    pub options: Options,
+    /// Where each argocd-server listens.
+    pub endpoints: Endpoints,
+    /// What goes wrong at the moment.
+    pub faults: Faults,
+    /// What the API was asked for.
+    pub requests: Requests,
+    /// The folder whose bare repositories are served over HTTP.
+    pub git_root: PathBuf,
+    /// `http://127.0.0.1:PORT/cgi-bin/git/`: the address of `git_root`.
+    pub git_url: String,
+    /// The cluster IP ports of the Service argocd-server: `http` and `https`.
+    pub service_ports: (u16, u16),
+    /// Becomes true when the stand-in stops.
+    pub(crate) stopping: watch::Sender<bool>,
+}
+
+impl Cluster {
+    /// The state of a cluster without objects.
+    pub(crate) fn new(options: Options, git_root: PathBuf, git_url: String, service_ports: (u16, u16)) -> Arc<Self> {
+        Arc::new(Cluster {
+            store: Store::default(),
+            processes: Processes::default(),
+            options,
+            endpoints: Endpoints::default(),
+            faults: Faults::default(),
+            requests: Requests::default(),
+            git_root,
+            git_url,
+            service_ports,
+            stopping: watch::Sender::new(false),
+        })
+    }
+}

@@ -1,0 +1,47 @@
+//! What the API was asked for.
+
+use std::{sync::Mutex, time::SystemTime};
+
+/// One request to the API server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// `GET`.
+    pub method: String,
+    /// The path, as sent.
+    pub path: String,
+    /// What followed the `?`; empty when nothing did.
+    pub query: String,
+    /// The user that the token stands for; empty when it stands for nobody.
+    pub user: String,
+    /// The user in whose name it was made (`Impersonate-User`).
+    pub as_user: Option<String>,
+    /// When it arrived.
+    pub at: SystemTime,
+}
+
+/// All requests since the start.
+#[derive(Default)]
+pub struct Requests {
+    all: Mutex<Vec<Request>>,
+    unknown: Mutex<Vec<String>>,
+}
+
+impl Requests {
+    /// Everything that was asked, in the order of arrival.
+    pub fn all(&self) -> Vec<Request> {
+        self.all.lock().expect("no thread panics while it holds the requests").clone()
+    }
+
+    /// `METHOD /path` of everything that was answered 501.
+    pub fn unknown(&self) -> Vec<String> {
+        self.unknown.lock().expect("no thread panics while it holds the requests").clone()
+    }
+
+    pub(crate) fn add(&self, request: Request) {
+        self.all.lock().expect("no thread panics while it holds the requests").push(request);
+    }
+
+    pub(crate) fn add_unknown(&self, route: String) {
+        self.unknown.lock().expect("no thread panics while it holds the requests").push(route);
+    }
+}

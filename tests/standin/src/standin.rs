@@ -1,0 +1,115 @@
+//! The handle that a test or the program holds.
+
+use std::{
+    io,
+    net::{Ipv4Addr, TcpListener},
+    path::{Path, PathBuf},
+    sync::Arc,
+    thread,
+    time::Duration,
+};
+
+use tokio::runtime::{Builder, Runtime};
+
+use crate::{Cluster, Options, Request, argocd, store::Store};
+
+/// A running stand-in. It has a runtime of its own, so that plain tests can use it; dropping it stops everything,
+/// removes its files, and panics when the API was asked for something that it does not know.
+pub struct Standin {
+    cluster: Arc<Cluster>,
+    kubeconfig: PathBuf,
+    runtime: Option<Runtime>,
+    _dir: tempfile::TempDir,
+}
+
+impl Standin {
+    /// Starts a stock Argo CD of the newest version that it knows.
+    ///
+    /// # Panics
+    /// When it cannot be started.
+    pub fn start() -> Standin {
+        Standin::with(Options::default())
+    }
+
+    /// Starts what `options` describe.
+    ///
+    /// # Panics
+    /// When it cannot be started.
+    pub fn with(options: Options) -> Standin {
+        Standin::try_with(options)
+            .expect("the stand-in needs a temporary folder and free ports of the loopback address")
+    }
+
+    /// Starts what `options` describe.
+    ///
+    /// # Errors
+    /// No temporary folder, no free port, no thread.
+    pub fn try_with(options: Options) -> io::Result<Standin> {
+        let dir = tempfile::Builder::new().prefix("standin-").tempdir()?;
+        let git_root = dir.path().join("git");
+        std::fs::create_dir(&git_root)?;
+        let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+        let (git, http, https) = (loopback()?, loopback()?, loopback()?);
+        let git_url = format!("http://{}/cgi-bin/git/", git.local_addr()?);
+        let ports = (http.local_addr()?.port(), https.local_addr()?.port());
+        let cluster = Cluster::new(options, git_root, git_url, ports);
+        let kubeconfig = dir.path().join("kubeconfig");
+        runtime.block_on(async { argocd::start(cluster.clone(), tokio::net::TcpListener::from_std(git)?).await })?;
+        Ok(Standin { cluster, kubeconfig, runtime: Some(runtime), _dir: dir })
+    }
+
+    /// A kubeconfig with one context, `standin`, whose user may do everything.
+    pub fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
+    /// The objects.
+    pub fn store(&self) -> &Store {
+        &self.cluster.store
+    }
+
+    /// What all parts share.
+    pub fn cluster(&self) -> &Arc<Cluster> {
+        &self.cluster
+    }
+
+    /// The folder whose bare repositories are served over HTTP.
+    pub fn git_root(&self) -> &Path {
+        &self.cluster.git_root
+    }
+
+    /// The address at which Argo CD (and anybody) reads the bare repository `name`, such as `evt.git`.
+    pub fn git_url(&self, name: &str) -> String {
+        format!("{}{name}", self.cluster.git_url)
+    }
+
+    /// What the API server was asked for so far.
+    pub fn requests(&self) -> Vec<Request> {
+        self.cluster.requests.all()
+    }
+
+    /// `METHOD /path` of what was answered 501.
+    pub fn unknown_routes(&self) -> Vec<String> {
+        self.cluster.requests.unknown()
+    }
+}
+
+impl Drop for Standin {
+    fn drop(&mut self) {
+        self.cluster.stopping.send_replace(true);
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_timeout(Duration::from_secs(2));
+        }
+        let unknown = self.unknown_routes();
+        if !unknown.is_empty() && !thread::panicking() {
+            panic!("the stand-in was asked for what it does not know: {}", unknown.join(", "));
+        }
+    }
+}
+
+/// A listener on a free port of the loopback address, ready for the runtime.
+fn loopback() -> io::Result<TcpListener> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
