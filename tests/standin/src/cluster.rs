@@ -10,7 +10,7 @@ use std::{
 
 use tokio::sync::watch;
 
-use crate::{faults::Faults, processes::Processes, requests::Requests, store::Store};
+use crate::{faults::Faults, git_http::GitServer, processes::Processes, requests::Requests, store::Store};
 
 /// How the containers write their logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,6 +114,8 @@ pub struct Cluster {
     pub git_root: PathBuf,
     /// `http://127.0.0.1:PORT/cgi-bin/git/`: the address of `git_root`.
     pub git_url: String,
+    /// The server behind that address.
+    pub git_server: Arc<GitServer>,
     /// The cluster IP ports of the Service argocd-server: `http` and `https`.
     pub service_ports: (u16, u16),
     /// Becomes true when the stand-in stops.
@@ -132,6 +134,7 @@ impl Cluster {
             requests: Requests::default(),
             git_root,
             git_url,
+            git_server: Arc::default(),
             service_ports,
             stopping: watch::Sender::new(false),
         })

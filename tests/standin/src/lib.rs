@@ -17,6 +17,7 @@ pub mod argocd;
 pub mod clock;
 mod cluster;
 mod faults;
+mod git_http;
 pub mod processes;
 mod requests;
 mod standin;
@@ -24,5 +25,6 @@ pub mod store;
 
 pub use cluster::{Cluster, Endpoints, LogFormat, Options};
 pub use faults::Faults;
+pub use git_http::{GitFault, GitServer};
 pub use requests::{Request, Requests};
 pub use standin::Standin;

@@ -1,0 +1,4 @@
+//! `POST /api/webhook`.
+
+pub mod event;
+pub mod matching;
