@@ -109,7 +109,7 @@ impl ClusterArgs {
 
     /// The kubeconfig that kubectl would use: the flag's file, else those of $KUBECONFIG that exist, else that of the
     /// home folder.
-    fn kubeconfig(&self) -> Result<Option<Kubeconfig>, Error> {
+    pub(crate) fn kubeconfig(&self) -> Result<Option<Kubeconfig>, Error> {
         let read = |path: &PathBuf| {
             Kubeconfig::read_from(path).map_err(|error| {
                 Error::usage("bad-kubeconfig", format!("cannot read the kubeconfig {}: {error}", path.display()))

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 
 use crate::{
+    complete,
     error::Error,
     exit::{self, Exit},
     output,
@@ -78,6 +79,10 @@ where
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let name = arguments.first().map(|first| typed_as(first)).unwrap_or_default();
     let command = A::command().bin_name(name).after_help(exit::TABLE);
+    if arguments.get(1).is_some_and(|word| word == complete::WORD) {
+        complete::answer(command, &arguments[2..]);
+        return Exit::Done.into();
+    }
     let args = match command.try_get_matches_from(&arguments).and_then(|matches| A::from_arg_matches(&matches)) {
         Ok(args) => args,
         Err(error) => {

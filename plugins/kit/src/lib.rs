@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`exit`], [`error`] | exit codes and the errors that choose them |
 //! | [`command`] | from `main` to the exit code: arguments, runtime, interrupts, the object on stdout |
+//! | [`complete`] | what the shells offer where the cursor is |
 //! | [`talk`], [`output`] | what is said on stderr, what is printed on stdout |
 //! | [`record`] | the event record that moves down a pipeline |
 //! | [`duration`], [`moment`] | Go durations, points in time in UNIX seconds and milliseconds |
@@ -16,6 +17,7 @@ pub mod application;
 #[cfg(feature = "cluster")]
 pub mod cluster;
 pub mod command;
+pub mod complete;
 pub mod duration;
 pub mod error;
 pub mod exit;
