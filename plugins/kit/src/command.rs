@@ -78,7 +78,7 @@ where
 {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let name = arguments.first().map(|first| typed_as(first)).unwrap_or_default();
-    let command = A::command().bin_name(name).after_help(exit::TABLE);
+    let command = definition::<A>().bin_name(name);
     if arguments.get(1).is_some_and(|word| word == complete::WORD) {
         complete::answer(command, &arguments[2..]);
         return Exit::Done.into();
@@ -103,6 +103,14 @@ where
     // A read of stdin may still be blocked in its thread; nothing is lost by leaving it there.
     runtime.shutdown_background();
     end(&voice, result)
+}
+
+/// The definition of a command with the exit codes at the end of its help. What the command itself puts after its long
+/// help (sections such as `Examples:`) stands before them.
+pub fn definition<A: CommandFactory>() -> clap::Command {
+    let command = A::command();
+    let long = command.get_after_long_help().map(|text| format!("{text}\n\n{}", exit::TABLE));
+    command.after_help(exit::TABLE).after_long_help(long.unwrap_or_else(|| exit::TABLE.into()))
 }
 
 async fn until_interrupted(
