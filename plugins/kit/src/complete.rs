@@ -13,6 +13,7 @@ use std::{
 
 use clap::{Arg, ArgAction, Command, ValueHint};
 
+mod git;
 #[cfg(feature = "cluster")]
 mod live;
 
@@ -40,6 +41,10 @@ enum Value {
     OneOf(Vec<Candidate>),
     /// Something that the cluster or the kubeconfig knows.
     Live(Live),
+    /// A remote of the repository.
+    Remote,
+    /// A branch of the repository.
+    Branch,
     /// A file.
     File,
     /// A folder.
@@ -82,8 +87,10 @@ pub(crate) fn answer(command: Command, words: &[OsString]) {
         Some(Value::OneOf(values)) => candidates.extend(values),
         Some(Value::File) => directive = Directive::Default,
         Some(Value::Folder) => directive = Directive::Folders,
+        Some(Value::Remote) => candidates.extend(git::remotes().into_iter().map(plain)),
+        Some(Value::Branch) => candidates.extend(git::branches().into_iter().map(plain)),
         #[cfg(feature = "cluster")]
-        Some(Value::Live(live)) => candidates.extend(live::names(live, command, &words, &typed)),
+        Some(Value::Live(live)) => candidates.extend(live::names(live, command, &words, &typed).into_iter().map(plain)),
         #[cfg(not(feature = "cluster"))]
         Some(Value::Live(_)) => {}
     }
@@ -98,6 +105,10 @@ pub(crate) fn answer(command: Command, words: &[OsString]) {
     }
     text += &format!(":{}\n", directive as u8);
     let _ = io::stdout().lock().write_all(text.as_bytes());
+}
+
+fn plain(word: String) -> Candidate {
+    (word, String::new())
 }
 
 /// Follows `words` through the definition of a command that has been built.
@@ -217,6 +228,8 @@ fn value(arg: &Arg) -> Value {
         ("context", _) => Value::Live(Live::Contexts),
         ("cluster", _) => Value::Live(Live::Clusters),
         ("user", _) => Value::Live(Live::Users),
+        ("remote", _) => Value::Remote,
+        ("branch", _) => Value::Branch,
         _ => match arg.get_value_hint() {
             ValueHint::DirPath => Value::Folder,
             ValueHint::AnyPath | ValueHint::FilePath => Value::File,

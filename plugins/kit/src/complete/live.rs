@@ -9,7 +9,7 @@ use kube::{
     core::ApiResource,
 };
 
-use super::{Candidate, Live};
+use super::Live;
 use crate::{
     application,
     cluster::{ClusterArgs, DEFAULT_NAMESPACE},
@@ -24,15 +24,14 @@ const LIMIT: Duration = Duration::from_millis(1500);
 const MOST: u32 = 500;
 
 /// The names that `words` ask for. `command` is what they are read with.
-pub(super) fn names(live: Live, command: Command, words: &[String], typed: &str) -> Vec<Candidate> {
+pub(super) fn names(live: Live, command: Command, words: &[String], typed: &str) -> Vec<String> {
     let mut args = cluster_args(command, words);
     args.request_timeout = LIMIT;
     let typed = typed.to_owned();
     // A thread of its own, since a credential plugin blocks; it ends with the process.
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || sender.send(find(live, &args, &typed)));
-    let names = receiver.recv_timeout(LIMIT).ok().and_then(Result::ok).unwrap_or_default();
-    names.into_iter().map(|name| (name, String::new())).collect()
+    receiver.recv_timeout(LIMIT).ok().and_then(Result::ok).unwrap_or_default()
 }
 
 /// The flags about the cluster that are on the command line so far, which is seldom complete.
