@@ -1,16 +1,13 @@
 //! What all parts share, and how it is set up.
 
-use std::{
-    collections::BTreeMap,
-    net::SocketAddr,
-    path::PathBuf,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use tokio::sync::watch;
 
-use crate::{faults::Faults, git_http::GitServer, processes::Processes, requests::Requests, store::Store};
+use crate::{
+    api::access::Tokens, faults::Faults, git_http::GitServer, install::Install, logs::Logs, processes::Processes,
+    requests::Requests, store::Store,
+};
 
 /// How the containers write their logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,8 +33,14 @@ pub struct Options {
     pub repo_servers: u32,
     /// Replicas of argocd-server.
     pub servers: u32,
+    /// How Argo CD was installed.
+    pub install: Install,
+    /// `data` of `argocd-cm`, beyond what the kind of install puts there.
+    pub settings: BTreeMap<String, String>,
     /// How long a new pod takes to become ready, and an old one to go.
     pub pod_start: Duration,
+    /// How often a watch that allows bookmarks gets one.
+    pub bookmarks_every: Duration,
     /// How long argocd-server takes to act on a changed `argocd-secret`.
     pub secret_reload: Duration,
 }
@@ -51,7 +54,10 @@ impl Default for Options {
             controllers: 1,
             repo_servers: 1,
             servers: 1,
+            install: Install::Stock,
+            settings: BTreeMap::new(),
             pod_start: Duration::from_millis(50),
+            bookmarks_every: Duration::from_secs(10),
             secret_reload: Duration::from_millis(300),
         }
     }
@@ -68,31 +74,38 @@ impl Options {
 /// Where the argocd-server of each pod listens, by namespace and pod. argocd-server writes it; the Service (its cluster
 /// IP ports), the service proxy and port-forward read it.
 #[derive(Default)]
-pub struct Endpoints(Mutex<BTreeMap<(String, String), SocketAddr>>);
+pub struct Endpoints(watch::Sender<Addresses>);
+
+type Addresses = BTreeMap<(String, String), SocketAddr>;
 
 impl Endpoints {
     /// The server of a pod listens at `address`.
     pub fn open(&self, namespace: &str, pod: &str, address: SocketAddr) {
-        self.lock().insert((namespace.into(), pod.into()), address);
+        self.0.send_modify(|all| {
+            all.insert((namespace.into(), pod.into()), address);
+        });
     }
 
     /// The server of a pod no longer listens.
     pub fn close(&self, namespace: &str, pod: &str) {
-        self.lock().remove(&(namespace.into(), pod.into()));
+        self.0.send_modify(|all| {
+            all.remove(&(namespace.into(), pod.into()));
+        });
     }
 
     /// Where the server of a pod listens.
     pub fn get(&self, namespace: &str, pod: &str) -> Option<SocketAddr> {
-        self.lock().get(&(namespace.to_owned(), pod.to_owned())).copied()
+        self.0.borrow().get(&(namespace.to_owned(), pod.to_owned())).copied()
     }
 
     /// All that listen in a namespace, in the order of the pods' names.
     pub fn of(&self, namespace: &str) -> Vec<SocketAddr> {
-        self.lock().iter().filter(|((ns, _), _)| ns == namespace).map(|(_, address)| *address).collect()
+        self.0.borrow().iter().filter(|((ns, _), _)| ns == namespace).map(|(_, address)| *address).collect()
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<(String, String), SocketAddr>> {
-        self.0.lock().expect("no thread panics while it holds the endpoints")
+    /// Changes when a server begins or ceases to listen.
+    pub fn changes(&self) -> watch::Receiver<Addresses> {
+        self.0.subscribe()
     }
 }
 
@@ -110,6 +123,10 @@ pub struct Cluster {
     pub faults: Faults,
     /// What the API was asked for.
     pub requests: Requests,
+    /// The bearer tokens that the API accepts.
+    pub tokens: Tokens,
+    /// What the containers have written.
+    pub logs: Logs,
     /// The folder whose bare repositories are served over HTTP.
     pub git_root: PathBuf,
     /// `http://127.0.0.1:PORT/cgi-bin/git/`: the address of `git_root`.
@@ -132,6 +149,8 @@ impl Cluster {
             endpoints: Endpoints::default(),
             faults: Faults::default(),
             requests: Requests::default(),
+            tokens: Tokens::default(),
+            logs: Logs::default(),
             git_root,
             git_url,
             git_server: Arc::default(),

@@ -13,18 +13,28 @@
 //! containers, the Argo CD half (`argocd`) is what happens inside the containers. Whatever the API is asked for and does
 //! not know is answered 501 and fails the test that asked.
 
+pub mod api;
 pub mod argocd;
+pub mod certificates;
 pub mod clock;
 mod cluster;
 mod faults;
 mod git_http;
+mod install;
+mod kubeconfig;
+mod logs;
+mod names;
 pub mod processes;
 mod requests;
+mod service;
 mod standin;
 pub mod store;
+mod workloads;
 
 pub use cluster::{Cluster, Endpoints, LogFormat, Options};
 pub use faults::Faults;
 pub use git_http::{GitFault, GitServer};
+pub use install::Install;
+pub use logs::Logs;
 pub use requests::{Request, Requests};
 pub use standin::Standin;

@@ -37,8 +37,17 @@ impl Requests {
         self.unknown.lock().expect("no thread panics while it holds the requests").clone()
     }
 
+    pub(crate) fn count(&self) -> usize {
+        self.all.lock().expect("no thread panics while it holds the requests").len()
+    }
+
     pub(crate) fn add(&self, request: Request) {
         self.all.lock().expect("no thread panics while it holds the requests").push(request);
+    }
+
+    /// Forgets what was answered 501: for a test that asks for it on purpose.
+    pub fn forget_unknown(&self) {
+        self.unknown.lock().expect("no thread panics while it holds the requests").clear();
     }
 
     pub(crate) fn add_unknown(&self, route: String) {

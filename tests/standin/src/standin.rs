@@ -4,6 +4,7 @@ use std::{
     io,
     net::{Ipv4Addr, TcpListener},
     path::{Path, PathBuf},
+    process::{Command, Stdio},
     sync::Arc,
     thread,
     time::Duration,
@@ -11,7 +12,18 @@ use std::{
 
 use tokio::runtime::{Builder, Runtime};
 
-use crate::{Cluster, Options, Request, argocd, store::Store};
+use crate::{
+    Cluster, Options, Request,
+    api::{
+        self,
+        access::{self, Identity},
+    },
+    argocd, certificates, install,
+    kubeconfig::kubeconfig,
+    service,
+    store::Store,
+    workloads,
+};
 
 /// A running stand-in. It has a runtime of its own, so that plain tests can use it; dropping it stops everything,
 /// removes its files, and panics when the API was asked for something that it does not know.
@@ -19,8 +31,13 @@ pub struct Standin {
     cluster: Arc<Cluster>,
     kubeconfig: PathBuf,
     runtime: Option<Runtime>,
-    _dir: tempfile::TempDir,
+    server: String,
+    certificate_pem: String,
+    dir: tempfile::TempDir,
 }
+
+/// The token of the user that may do everything.
+const ADMIN_TOKEN: &str = "standin-admin";
 
 impl Standin {
     /// Starts a stock Argo CD of the newest version that it knows.
@@ -49,13 +66,62 @@ impl Standin {
         let git_root = dir.path().join("git");
         std::fs::create_dir(&git_root)?;
         let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-        let (git, http, https) = (loopback()?, loopback()?, loopback()?);
+        let (api, git, http, https) = (loopback()?, loopback()?, loopback()?, loopback()?);
         let git_url = format!("http://{}/cgi-bin/git/", git.local_addr()?);
         let ports = (http.local_addr()?.port(), https.local_addr()?.port());
+        let server = format!("https://{}", api.local_addr()?);
         let cluster = Cluster::new(options, git_root, git_url, ports);
-        let kubeconfig = dir.path().join("kubeconfig");
-        runtime.block_on(async { argocd::start(cluster.clone(), tokio::net::TcpListener::from_std(git)?).await })?;
-        Ok(Standin { cluster, kubeconfig, runtime: Some(runtime), _dir: dir })
+        let admin = Identity { name: "kubernetes-admin".into(), groups: vec![access::MASTERS.into()] };
+        cluster.tokens.grant(ADMIN_TOKEN, admin);
+        let authority = certificates::authority();
+        let config = kubeconfig(&server, &authority.certificate_pem, "kubernetes-admin", ADMIN_TOKEN);
+        let path = dir.path().join("kubeconfig");
+        std::fs::write(&path, config)?;
+        runtime.block_on(async {
+            argocd::start(cluster.clone(), tokio::net::TcpListener::from_std(git)?).await?;
+            install::install(&cluster);
+            tokio::spawn(workloads::run(cluster.clone()));
+            for listener in [http, https] {
+                tokio::spawn(service::serve(cluster.clone(), tokio::net::TcpListener::from_std(listener)?));
+            }
+            let listener = tokio::net::TcpListener::from_std(api)?;
+            tokio::spawn(api::serve(cluster.clone(), listener, authority.server));
+            workloads::settled(&cluster).await
+        })?;
+        Ok(Standin {
+            cluster,
+            kubeconfig: path,
+            runtime: Some(runtime),
+            server,
+            certificate_pem: authority.certificate_pem,
+            dir,
+        })
+    }
+
+    /// `https://127.0.0.1:PORT`: where the API server listens.
+    pub fn server(&self) -> &str {
+        &self.server
+    }
+
+    /// A kubectl that reads this cluster's kubeconfig and keeps its caches in the stand-in's own folder.
+    pub fn kubectl(&self) -> Command {
+        let mut command = Command::new("kubectl");
+        command.env("KUBECONFIG", &self.kubeconfig).env("HOME", self.dir.path());
+        command.env("KUBECACHEDIR", self.dir.path().join("cache")).stdin(Stdio::null());
+        command
+    }
+
+    /// A kubeconfig for a further user, who may do nothing until Roles say so.
+    ///
+    /// # Panics
+    /// When the file cannot be written.
+    pub fn kubeconfig_for(&self, user: &str) -> PathBuf {
+        let token = format!("standin-{user}");
+        self.cluster.tokens.grant(&token, Identity::user(user));
+        let path = self.dir.path().join(format!("kubeconfig-{}", user.replace([':', '/'], "-")));
+        let config = kubeconfig(&self.server, &self.certificate_pem, user, &token);
+        std::fs::write(&path, config).expect("the stand-in's folder can be written");
+        path
     }
 
     /// A kubeconfig with one context, `standin`, whose user may do everything.
@@ -83,6 +149,19 @@ impl Standin {
         format!("{}{name}", self.cluster.git_url)
     }
 
+    /// Stops everything and removes the files, without a word about unknown routes.
+    pub fn stop(mut self) {
+        self.end();
+        self.cluster.requests.forget_unknown();
+    }
+
+    fn end(&mut self) {
+        self.cluster.stopping.send_replace(true);
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_timeout(Duration::from_secs(2));
+        }
+    }
+
     /// What the API server was asked for so far.
     pub fn requests(&self) -> Vec<Request> {
         self.cluster.requests.all()
@@ -96,10 +175,7 @@ impl Standin {
 
 impl Drop for Standin {
     fn drop(&mut self) {
-        self.cluster.stopping.send_replace(true);
-        if let Some(runtime) = self.runtime.take() {
-            runtime.shutdown_timeout(Duration::from_secs(2));
-        }
+        self.end();
         let unknown = self.unknown_routes();
         if !unknown.is_empty() && !thread::panicking() {
             panic!("the stand-in was asked for what it does not know: {}", unknown.join(", "));

@@ -15,7 +15,7 @@ const LOG_LENGTH: usize = 100_000;
 
 /// Resources whose `status` is a subresource: for them only a changed `spec` is a new generation. For the others (an
 /// Application has no status subresource) every change outside `metadata` is.
-const WITH_STATUS: [&str; 3] = ["deployments.apps", "statefulsets.apps", "pods"];
+const WITH_STATUS: [&str; 4] = ["deployments.apps", "statefulsets.apps", "replicasets.apps", "pods"];
 
 /// What happened to an object, in the words of the watch protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +40,8 @@ pub struct Event {
     pub resource: String,
     /// The object after the change.
     pub object: Arc<Value>,
+    /// The object before the change; `None` for a new one.
+    pub before: Option<Arc<Value>>,
     /// When it was written.
     pub at: SystemTime,
 }
@@ -120,7 +122,7 @@ impl Store {
         metadata["uid"] = json!(uid);
         metadata["creationTimestamp"] = json!(crate::clock::rfc3339(SystemTime::now()));
         metadata["generation"] = json!(1);
-        Ok(self.write(&mut inner, Change::Added, key, object))
+        Ok(self.write(&mut inner, Change::Added, key, object, None))
     }
 
     /// Reads, changes and writes an object under one lock. A change that leaves it as it was writes nothing and makes
@@ -155,7 +157,7 @@ impl Store {
         if is_new_generation(resource, &old, &new) {
             new["metadata"]["generation"] = json!(old["metadata"]["generation"].as_u64().unwrap_or(0) + 1);
         }
-        Ok(self.write(&mut inner, Change::Modified, key, new))
+        Ok(self.write(&mut inner, Change::Modified, key, new, Some(old)))
     }
 
     /// Removes an object and returns its last state.
@@ -166,7 +168,7 @@ impl Store {
         let mut inner = self.lock();
         let key = key(resource, namespace, name);
         let old = inner.objects.remove(&key).ok_or(Refusal::NotFound)?;
-        Ok(self.write(&mut inner, Change::Deleted, key, (*old).clone()))
+        Ok(self.write(&mut inner, Change::Deleted, key, (*old).clone(), Some(old)))
     }
 
     /// The changes of a resource after `version`; `None` when the log no longer reaches back so far (410 Gone).
@@ -191,7 +193,14 @@ impl Store {
         self.newest.subscribe()
     }
 
-    fn write(&self, inner: &mut Inner, change: Change, key: Key, mut object: Value) -> Value {
+    fn write(
+        &self,
+        inner: &mut Inner,
+        change: Change,
+        key: Key,
+        mut object: Value,
+        before: Option<Arc<Value>>,
+    ) -> Value {
         inner.version += 1;
         object["metadata"]["resourceVersion"] = json!(inner.version.to_string());
         let event = Event {
@@ -199,6 +208,7 @@ impl Store {
             change,
             resource: key.0.clone(),
             object: Arc::new(object.clone()),
+            before,
             at: SystemTime::now(),
         };
         if change != Change::Deleted {
