@@ -11,6 +11,8 @@ pub enum Mode {
     Secret,
     /// 0644, less what the umask takes.
     Public,
+    /// As before: the file stands there already.
+    Kept,
 }
 
 /// Writes a file by way of a temporary one beside it, so that a reader sees the old contents or the new ones. Devices
@@ -35,6 +37,10 @@ pub fn write(path: &Path, contents: &[u8], mode: Mode) -> Result<(), Error> {
     }
     let mut file = builder.prefix(".argo-evt-").tempfile_in(folder).map_err(failed)?;
     file.write_all(contents).and_then(|()| file.as_file().sync_all()).map_err(failed)?;
+    if mode == Mode::Kept {
+        let found = fs::metadata(path).map_err(failed)?;
+        file.as_file().set_permissions(found.permissions()).map_err(failed)?;
+    }
     file.persist(path).map_err(|error| failed(error.error))?;
     Ok(())
 }
@@ -61,6 +67,17 @@ mod tests {
         assert_eq!(fs::read(&path).unwrap(), b"new");
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no temporary file is left");
+    }
+
+    #[test]
+    fn a_file_that_is_written_again_can_keep_its_mode() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("script");
+        fs::write(&path, "old").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o750)).unwrap();
+        write(&path, b"new", Mode::Kept).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o750);
     }
 
     #[test]

@@ -1,0 +1,52 @@
+//! `--set`: one value of a file is changed and nothing else in it.
+
+mod assignment;
+mod yaml;
+mod yaml_scalar;
+
+use std::path::Path;
+
+use kit::error::Error;
+
+pub use assignment::Assignment;
+
+/// The text with every assignment made; `None` when all values are there already.
+///
+/// # Errors
+/// Names the file, and the key that does not lead to a value. Exit code 2.
+pub fn apply(
+    path: &Path,
+    contents: &[u8],
+    assignments: &[Assignment],
+    document: Option<usize>,
+) -> Result<Option<String>, Error> {
+    let of_file = |error: Error| Error { message: format!("{}: {}", path.display(), error.message), ..error };
+    let text = str::from_utf8(contents)
+        .map_err(|error| of_file(Error::usage("bad-file", format!("not UTF-8 at byte {}", error.valid_up_to()))))?;
+    let mut changed: Option<String> = None;
+    for assignment in assignments {
+        let now = changed.as_deref().unwrap_or(text);
+        if let Some(fresh) = yaml::set(now, assignment, document).map_err(of_file)? {
+            changed = Some(fresh);
+        }
+    }
+    Ok(changed.filter(|fresh| fresh != text))
+}
+
+/// The error for a key that is not there: `path[depth]` is missing among `names`.
+fn missing(assignment: &Assignment, depth: usize, names: &[String]) -> Error {
+    let parent = assignment::written(&assignment.path[..depth]);
+    let there = match (depth, names) {
+        (0, []) => "the file is empty".to_owned(),
+        (_, []) => format!("`{parent}` is a value"),
+        (0, names) => format!("the top has: {}", names.join(", ")),
+        (_, names) => format!("`{parent}` has: {}", names.join(", ")),
+    };
+    Error::usage("no-such-key", format!("no key `{}`; {there}", assignment::written(&assignment.path[..=depth])))
+        .hint("--set changes values that exist; a key with a dot in it is quoted: 'data.\"a.b\"=value'")
+}
+
+/// The error for a key that leads to a whole collection.
+fn not_a_value(key: &str, what: &str) -> Error {
+    Error::usage("not-a-value", format!("`{key}` is a {what}, not a value")).hint("name a value in it")
+}
