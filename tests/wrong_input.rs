@@ -120,6 +120,29 @@ fn an_api_server_that_does_not_answer_is_given_up_within_the_request_timeout() {
     }
 }
 
+#[test]
+fn what_is_forbidden_is_named_by_verb_and_resource() {
+    let lab = Lab::new();
+    let kubeconfig = lab.standin.kubeconfig_for("nobody");
+    let record = format!(
+        r#"{{"commit":"{NOWHERE}","before":"{NOWHERE}","ref":"refs/heads/main","repo_url":"https://git.example.com/evt"}}"#
+    );
+    for (arguments, needed) in [
+        (vec!["argo-resync", "30s"], "configmaps"),
+        (vec!["argo-resync", "--hard-refresh", "evt"], "configmaps"),
+        (vec!["argo-webhook", "-f", "-", "--sign"], "secrets"),
+        (vec!["argo-webhook", "secret", "set", "--generate"], "secrets"),
+        (vec!["argo-waitrev", "evt", "--revision", NOWHERE], "applications"),
+    ] {
+        let arguments = [arguments, vec!["--kubeconfig", kubeconfig.to_str().unwrap()]].concat();
+        let output = fed(&lab, "kubectl", &arguments, &record);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(4), "{arguments:?}: {stderr}");
+        assert!(stderr.contains("hint: needs the verb `"), "{arguments:?}: {stderr}");
+        assert!(stderr.contains(needed), "{arguments:?} does not name {needed}: {stderr}");
+    }
+}
+
 fn unreachable(server: &str) -> String {
     format!(
         "apiVersion: v1\nkind: Config\ncurrent-context: gone\nclusters:\n- name: gone\n  cluster: {{server: {server}}}\n\
