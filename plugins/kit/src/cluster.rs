@@ -57,14 +57,19 @@ pub struct ClusterArgs {
     pub request_timeout: Duration,
 }
 
+/// Makes ring the process's cryptography for TLS; calling it again does no harm. Two crates may each bring a provider,
+/// and rustls panics when it has to guess.
+pub fn use_ring() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}
+
 impl ClusterArgs {
     /// Makes a client from the kubeconfig, or from the service account when there is none. Sends no request.
     ///
     /// # Errors
     /// When no configuration is found or it cannot be used; exit code 2.
     pub async fn connect(&self, talk: &Talk) -> Result<Cluster, Error> {
-        // Two crates may each bring a provider, and rustls panics when it has to guess. It is installed once only.
-        let _ = rustls::crypto::ring::default_provider().install_default();
+        use_ring();
         let (mut config, context) = self.config().await?;
         config.connect_timeout = Some(self.limit());
         if let Some(user) = &self.as_user {
