@@ -1,1 +1,31 @@
-fn main() {}
+//! Builds, signs and delivers a push event to Argo CD, and explains which Applications it touches.
+
+mod answer;
+mod args;
+mod delivery;
+mod event;
+mod go_url;
+mod key;
+mod payload;
+mod probe;
+mod provider;
+mod random;
+mod route;
+mod secret;
+mod send;
+mod server;
+mod signature;
+mod trust;
+mod way;
+
+use std::process::ExitCode;
+
+use args::{Args, Command, SecretCommand};
+
+fn main() -> ExitCode {
+    kit::command::run(Args::talk, async |args: Args, context| match args.command {
+        None => send::run(args.send, context).await,
+        Some(Command::Secret { command: SecretCommand::Set(set) }) => secret::set(set, context).await,
+        Some(Command::Secret { command: SecretCommand::Show(show) }) => secret::show(show, context).await,
+    })
+}

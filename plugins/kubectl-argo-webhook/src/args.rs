@@ -1,0 +1,269 @@
+//! The command's flags.
+
+use std::{path::PathBuf, time::Duration};
+
+use clap::{ArgAction, ArgGroup, Args as Flags, Parser, Subcommand, ValueEnum};
+use kit::{cluster::ClusterArgs, duration, talk::TalkArgs};
+
+use crate::provider::Provider;
+
+/// Build, sign and deliver a push event to Argo CD
+///
+/// Without a subcommand the event is sent. An event only tells Argo CD to read Git now; Git decides what is deployed.
+#[derive(Debug, Parser)]
+#[command(version, args_conflicts_with_subcommands = true)]
+pub struct Args {
+    /// What to do instead of sending.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+
+    /// What to send, and how.
+    #[command(flatten)]
+    pub send: Send,
+}
+
+impl Args {
+    /// The flags that say how to talk.
+    pub fn talk(&self) -> &TalkArgs {
+        match &self.command {
+            None => &self.send.talk,
+            Some(Command::Secret { command: SecretCommand::Set(set) }) => &set.talk,
+            Some(Command::Secret { command: SecretCommand::Show(show) }) => &show.talk,
+        }
+    }
+}
+
+/// What to do instead of sending.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Look at or set the key that events are signed with
+    Secret {
+        /// What to do with it.
+        #[command(subcommand)]
+        command: SecretCommand,
+    },
+}
+
+/// What to do with the key.
+#[derive(Debug, Subcommand)]
+pub enum SecretCommand {
+    /// Write the key into argocd-secret, and wait until every argocd-server pod enforces it
+    Set(SecretSet),
+    /// Show whether a key is set: its length and the start of its SHA-256, never the key
+    Show(SecretShow),
+}
+
+/// Where the event comes from.
+#[derive(Debug, Flags)]
+#[command(next_help_heading = "Event")]
+#[group(skip)]
+pub struct EventArgs {
+    /// Event record to send, as git evt-push prints it; - is stdin
+    #[arg(short = 'f', long, value_name = "FILE", group = "origin")]
+    pub from: Option<PathBuf>,
+
+    /// Send exactly the bytes of this file
+    #[arg(long, value_name = "FILE", group = "origin")]
+    pub body_file: Option<PathBuf>,
+
+    /// Web address of the repository, for an event made by hand
+    #[arg(long, value_name = "URL", group = "origin", requires = "hand")]
+    pub repo_url: Option<String>,
+
+    /// Full ref that was pushed: refs/heads/main, refs/tags/v1
+    #[arg(long = "ref", value_name = "REF", requires = "repo_url", group = "hand")]
+    pub reference: Option<String>,
+
+    /// Commit that the ref points to after the push
+    #[arg(long, value_name = "SHA", requires = "repo_url")]
+    pub after: Option<String>,
+
+    /// Commit that the ref pointed to before the push
+    ///
+    /// Never together with --added, --modified or --removed: when the files listed miss an Application's paths and
+    /// both commits are known, the server plants the manifests of the commit before under the commit after. Only a list
+    /// from Git itself is safe, as in the record that git evt-push prints.
+    #[arg(long, value_name = "SHA", requires = "repo_url", conflicts_with = "files")]
+    pub before: Option<String>,
+
+    /// Default branch of the repository [default: the branch pushed]
+    #[arg(long, value_name = "BRANCH", requires = "repo_url")]
+    pub default_branch: Option<String>,
+
+    /// File that was added; may be repeated; never together with --before
+    #[arg(long, value_name = "PATH", requires = "repo_url", group = "files")]
+    pub added: Vec<String>,
+
+    /// File that was modified; may be repeated; never together with --before
+    #[arg(long, value_name = "PATH", requires = "repo_url", group = "files")]
+    pub modified: Vec<String>,
+
+    /// File that was removed; may be repeated; never together with --before
+    #[arg(long, value_name = "PATH", requires = "repo_url", group = "files")]
+    pub removed: Vec<String>,
+
+    /// Whose webhook to imitate; it need not be where the repository is
+    #[arg(long, value_enum, value_name = "NAME", default_value_t = Provider::Github)]
+    pub provider: Provider,
+}
+
+/// What happened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Kind {
+    /// Somebody pushed
+    #[default]
+    Push,
+    /// Nothing: the server is asked whether it would accept an event
+    Ping,
+}
+
+/// How the event reaches the server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Via {
+    /// cluster-ip when it answers within a second, else service-proxy; port-forward for azuredevops
+    #[default]
+    Auto,
+    /// Straight to the Service's cluster IP
+    ClusterIp,
+    /// Through the API server
+    ServiceProxy,
+    /// Through the API server to one pod
+    PortForward,
+}
+
+/// What to send, and how.
+#[derive(Debug, Flags)]
+#[command(group = ArgGroup::new("origin"))]
+pub struct Send {
+    /// The event.
+    #[command(flatten)]
+    pub event: EventArgs,
+
+    /// What happened
+    #[arg(long = "event", value_enum, value_name = "KIND", default_value_t = Kind::Push, help_heading = "Event")]
+    pub kind: Kind,
+
+    /// Keep the exact bytes of the body in this file
+    #[arg(long, value_name = "FILE", help_heading = "Event")]
+    pub save_body: Option<PathBuf>,
+
+    /// Sign the event, with the key in argocd-secret unless another is named
+    #[arg(long, help_heading = "Key")]
+    pub sign: bool,
+
+    /// File that holds the key; one newline at its end is dropped (azuredevops: user:password)
+    #[arg(long, value_name = "FILE", requires = "sign", help_heading = "Key")]
+    pub secret_file: Option<PathBuf>,
+
+    /// Environment variable that holds the key
+    #[arg(long, value_name = "NAME", requires = "sign", conflicts_with = "secret_file", help_heading = "Key")]
+    pub secret_env: Option<String>,
+
+    /// How to reach argocd-server
+    #[arg(long, value_enum, value_name = "WAY", default_value_t = Via::Auto, help_heading = "Delivery")]
+    pub via: Via,
+
+    /// Send to this address instead, such as an ingress; without a path, /api/webhook is meant
+    #[arg(long, value_name = "URL", conflicts_with = "via", help_heading = "Delivery")]
+    pub url: Option<String>,
+
+    /// Also trust the certificates in this PEM file
+    #[arg(long, value_name = "FILE", help_heading = "Delivery")]
+    pub ca_file: Option<PathBuf>,
+
+    /// Do not verify the server's certificate
+    #[arg(long, conflicts_with = "ca_file", help_heading = "Delivery")]
+    pub insecure_skip_tls_verify: bool,
+
+    /// Statuses that count as success instead of 2xx, and nothing else does: 400, 400,401
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(100..600), help_heading = "Delivery")]
+    pub expect_status: Vec<u16>,
+
+    /// How often to try again when the server is not there or its queue is full
+    #[arg(long, value_name = "N", default_value_t = 4, help_heading = "Delivery")]
+    pub retries: u32,
+
+    /// The cluster.
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
+
+    /// How to talk.
+    #[command(flatten)]
+    pub talk: TalkArgs,
+}
+
+/// Writes a key.
+#[derive(Debug, Flags)]
+#[command(group = ArgGroup::new("new_key").required(true))]
+pub struct SecretSet {
+    /// Make a new random key of 16 bytes, in hexadecimal
+    #[arg(long, group = "new_key")]
+    pub generate: bool,
+
+    /// Take the key from this file; one newline at its end is dropped (azuredevops: user:password)
+    #[arg(long, value_name = "FILE", group = "new_key")]
+    pub from_file: Option<PathBuf>,
+
+    /// Keep the new key in this file, for its owner only, without a newline at its end
+    #[arg(long, value_name = "FILE", requires = "generate")]
+    pub out: Option<PathBuf>,
+
+    /// Whose events the key is for
+    #[arg(long, value_enum, value_name = "NAME", default_value_t = Provider::Github)]
+    pub provider: Provider,
+
+    /// Replace a reference ($name:key) by the key itself
+    #[arg(long, action = ArgAction::SetTrue)]
+    pub force: bool,
+
+    /// How long to wait for the servers
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration::parse)]
+    pub timeout: Duration,
+
+    /// The cluster.
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
+
+    /// How to talk.
+    #[command(flatten)]
+    pub talk: TalkArgs,
+}
+
+/// Looks at a key.
+#[derive(Debug, Flags)]
+pub struct SecretShow {
+    /// Whose events the key is for
+    #[arg(long, value_enum, value_name = "NAME", default_value_t = Provider::Github)]
+    pub provider: Provider,
+
+    /// The cluster.
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
+
+    /// How to talk.
+    #[command(flatten)]
+    pub talk: TalkArgs,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_flags_do_not_contradict_each_other() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn file_names_given_by_hand_never_go_together_with_the_commit_before() {
+        let hand = ["x", "--repo-url", "https://h/o/r", "--ref", "refs/heads/main", "--after", "abcdef1"];
+        assert!(Args::try_parse_from(hand).is_ok());
+        for files in ["--added", "--modified", "--removed"] {
+            let with_files = [&hand[..], &[files, "a/b"]].concat();
+            assert!(Args::try_parse_from(&with_files).is_ok(), "{files}");
+            let with_both = [&with_files[..], &["--before", "abcdef0"]].concat();
+            assert!(Args::try_parse_from(&with_both).is_err(), "{files}");
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! Sends an event: reads it, makes its body, finds the key and the way, delivers, and prints the record.
+
+use bytes::Bytes;
+use kit::{
+    cluster::Cluster,
+    command::{Context, Report},
+    error::Error,
+    exit::Exit,
+    file::{self, Mode},
+    record::Record,
+    talk::Talk,
+};
+use serde_json::{Map, Value, json};
+
+use crate::{
+    answer::{self, Asked},
+    args::{Kind, Send},
+    delivery::{self, Parcel},
+    event::Push,
+    key, payload,
+    provider::Provider,
+    random,
+    route::{Direct, Route},
+    server, signature,
+    way::{self, TrustArgs},
+};
+
+/// Smaller bodies pass every limit that a server can have.
+const SMALL: usize = 1024 * 1024;
+
+/// Sends the event that the flags describe.
+///
+/// # Errors
+/// Before anything was sent; afterwards the report holds the error.
+pub async fn run(args: Send, context: Context) -> Result<Report, Error> {
+    let talk = &context.talk;
+    let provider = args.event.provider;
+    let Letter { mut record, body, is_tag } = letter(&args).await?;
+    if let Some(path) = &args.save_body {
+        file::write(path, &body, Mode::Public)?;
+    }
+    let cluster = match needs_cluster(&args) {
+        true => Some(args.cluster.connect(talk).await?),
+        false => args.cluster.connect(talk).await.ok(),
+    };
+    let proof = match key(&args, cluster.as_ref(), talk).await? {
+        Some(key) => Some(signature::sign(provider, &key.0, &body)),
+        None => None,
+    };
+    let delivery = random::uuid()?;
+    let named = payload::headers(provider, args.kind, is_tag, &delivery);
+    let headers = delivery::headers(&named, proof.as_ref().map_or(&[], |proof| &proof.headers))?;
+    let target = target(&args, cluster.as_ref(), body.len(), talk).await?;
+
+    let object = &mut record.0;
+    object.shift_remove("error");
+    set(object, "provider", provider.name());
+    set(object, "event", if args.kind == Kind::Ping { "ping" } else { "push" });
+    set(object, "delivery", delivery);
+    set(object, "url", target.route.url());
+    set(object, "via", target.route.name());
+    set(object, "signed", proof.is_some());
+    set(object, "signature", proof.and_then(|proof| proof.signature));
+    set(object, "body_bytes", body.len());
+    set(object, "body_sha256", signature::sha256(&body));
+
+    let parcel = Parcel { headers, body: Bytes::from(body), ours: args.event.body_file.is_none() };
+    let limit = match &cluster {
+        Some(cluster) => cluster.limit,
+        None => args.cluster.request_timeout,
+    };
+    let sent = delivery::deliver(&target.route, &parcel, limit, args.retries, talk, &context.interrupt).await;
+    let sent = match sent {
+        Ok(sent) => sent,
+        Err(error) => {
+            set(object, "outcome", "interrupted");
+            return Ok(Report::failed(record.0, error));
+        }
+    };
+    set(object, "attempts", sent.attempts);
+    let answer = sent.last.result.as_ref().ok();
+    set(object, "http_status", answer.map(|answer| answer.status));
+    set(object, "response", answer.map(|answer| answer.body.clone()));
+    set(object, "request_ms", u64::try_from(sent.last.took.as_millis()).unwrap_or(u64::MAX));
+    sent.last.sent.stamp(object, "sent");
+    let answer = match sent.last.result {
+        Ok(answer) => answer,
+        Err(trouble) => {
+            set(object, "outcome", "unanswered");
+            let error = delivery::unanswered(&trouble, &target.route);
+            return Ok(Report::failed(record.0, error));
+        }
+    };
+    let asked =
+        Asked { provider, kind: args.kind, signed: object["signed"] == true, namespace: &args.cluster.namespace };
+    let meaning = answer::meaning(&answer, asked);
+    set(object, "outcome", outcome(meaning.exit));
+    set(object, "answer", json!({"code": meaning.code, "cause": meaning.cause, "next": meaning.next}));
+    match delivery::answered(answer.status, &meaning, &args.expect_status) {
+        Ok(()) => {
+            talk.say(format!("answered {}: {}", answer.status, meaning.cause));
+            Ok(Report::done(record.0))
+        }
+        Err(error) => Ok(Report::failed(record.0, error)),
+    }
+}
+
+/// What goes out, and the record that it is reported in.
+struct Letter {
+    record: Record,
+    body: Vec<u8>,
+    is_tag: bool,
+}
+
+async fn letter(args: &Send) -> Result<Letter, Error> {
+    let provider = args.event.provider;
+    let mut record = match &args.event.from {
+        Some(path) => Record::read(path).await?,
+        None => Record::default(),
+    };
+    if let Some(path) = &args.event.body_file {
+        let body = file::read(path)?;
+        if body.is_empty() {
+            return Err(Error::usage("empty-body", format!("{} is empty", path.display()))
+                .hint("the server refuses an event without a body"));
+        }
+        let is_tag = body.windows(10).take(4096).any(|part| part == b"refs/tags/");
+        return Ok(Letter { record, body, is_tag });
+    }
+    if args.kind == Kind::Ping {
+        let Some(body) = payload::ping(provider) else {
+            return Err(Error::usage("no-ping", format!("Argo CD knows no ping of {}", provider.title()))
+                .hint("github and bitbucket-server have one"));
+        };
+        return Ok(Letter { record, body, is_tag: false });
+    }
+    let push = match (&args.event.from, &args.event.repo_url) {
+        (Some(_), _) => Push::of_record(&record)?,
+        (None, Some(_)) => {
+            let push = Push::of_flags(&args.event)?;
+            set(&mut record.0, "commit", push.after.clone());
+            set(&mut record.0, "ref", push.reference.clone());
+            set(&mut record.0, "repo_url", push.repo_url.clone());
+            push
+        }
+        (None, None) => {
+            return Err(Error::usage("no-event", "nothing to send")
+                .hint("-f RECORD (from `git evt-push`), --body-file FILE, or --repo-url URL --ref REF --after SHA"));
+        }
+    };
+    Ok(Letter { record, body: payload::push(provider, &push), is_tag: push.is_tag() })
+}
+
+fn needs_cluster(args: &Send) -> bool {
+    args.url.is_none() || (args.sign && args.secret_file.is_none() && args.secret_env.is_none())
+}
+
+async fn key(args: &Send, cluster: Option<&Cluster>, talk: &Talk) -> Result<Option<key::Key>, Error> {
+    let key = match (args.sign, &args.secret_file, &args.secret_env, cluster) {
+        (false, ..) => return Ok(None),
+        (true, Some(path), ..) => key::from_file(path, talk)?,
+        (true, None, Some(name), _) => key::from_env(name, talk)?,
+        (true, None, None, Some(cluster)) => key::from_cluster(cluster, args.event.provider, talk).await?,
+        (true, None, None, None) => {
+            return Err(Error::usage("no-key", "no key to sign with").hint("--secret-file FILE"));
+        }
+    };
+    if args.event.provider == Provider::Azuredevops && !key.0.contains(&b':') {
+        return Err(Error::usage("bad-key", "the key of azuredevops is a user name, a colon and a password")
+            .hint("write user:password into the file"));
+    }
+    Ok(Some(key))
+}
+
+struct Target {
+    route: Route,
+    version: Option<kit::version::Version>,
+}
+
+async fn target(args: &Send, cluster: Option<&Cluster>, bytes: usize, talk: &Talk) -> Result<Target, Error> {
+    if let Some(url) = &args.url {
+        let url = endpoint(url)?;
+        let tls = TrustArgs::of(args).of_url(cluster).await?.config()?;
+        return Ok(Target { route: Route::Direct(Direct::to_url(&url, tls)?), version: None });
+    }
+    let Some(cluster) = cluster else {
+        return Err(Error::usage("no-kubeconfig", "no cluster to send to").hint("--url URL names another address"));
+    };
+    let server = server::find(cluster, talk).await?;
+    if bytes > SMALL
+        && let Some(limit) = server::body_limit(cluster, server.version).await?
+        && u64::try_from(bytes).is_ok_and(|bytes| bytes > limit)
+    {
+        return Err(Error::usage(
+            "too-large",
+            format!("the body has {bytes} bytes, and the server takes {limit} (webhook.maxPayloadSizeMB in argocd-cm)"),
+        )
+        .hint("leave the lists of files out, or raise the limit and restart argocd-server"));
+    }
+    Ok(Target { route: way::choose(args, cluster, &server, talk).await?, version: server.version })
+}
+
+/// The endpoint at an address that the user gave.
+fn endpoint(url: &str) -> Result<String, Error> {
+    let bad = |why: &str| {
+        Error::usage("bad-url", format!("cannot send to that --url: {why}"))
+            .hint("an address such as https://argocd.example.com/api/webhook")
+    };
+    let mut parsed = reqwest::Url::parse(url).map_err(|error| bad(&error.to_string()))?;
+    if !matches!(parsed.scheme(), "http" | "https") {
+        return Err(bad("it does not begin with http:// or https://"));
+    }
+    if parsed.password().is_some() || !parsed.username().is_empty() {
+        return Err(bad("it holds a user or a password, and addresses are printed"));
+    }
+    if parsed.path() == "/" {
+        parsed.set_path("/api/webhook");
+    }
+    Ok(parsed.into())
+}
+
+fn outcome(exit: Exit) -> &'static str {
+    match exit {
+        Exit::Done => "accepted",
+        Exit::Unknown => "unavailable",
+        _ => "refused",
+    }
+}
+
+fn set(object: &mut Map<String, Value>, key: &str, value: impl Into<Value>) {
+    object.insert(key.into(), value.into());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_without_a_path_means_the_endpoint() {
+        assert_eq!(endpoint("https://argocd.example.com").unwrap(), "https://argocd.example.com/api/webhook");
+        assert_eq!(endpoint("http://h:8080/x/api/webhook").unwrap(), "http://h:8080/x/api/webhook");
+        for url in ["argocd.example.com", "ftp://h/x", "https://", "https://me:pw@h/"] {
+            let error = endpoint(url).unwrap_err();
+            assert!(!error.message.contains("pw@"), "{error}");
+        }
+    }
+}
