@@ -152,8 +152,12 @@ async fn route(cluster: Arc<Cluster>, identity: &access::Identity, request: Requ
             return Ok(response);
         }
         if path == "/openapi/v2" {
-            // kubectl falls back to what is built into it.
-            return Err(Status::new(406, "NotAcceptable", "only OpenAPI v3 is served"));
+            // `swagger: "2.0"` and no definitions, in protobuf: kubectl falls back to what is built into it, and kubectl
+            // before 1.24, which knows no version 3, validates nothing.
+            let mut response = Response::new(Body::from("\x0a\x032.0"));
+            let media_type = HeaderValue::from_static("application/com.github.proto-openapi.spec.v2.v1.0+protobuf");
+            response.headers_mut().insert(header::CONTENT_TYPE, media_type);
+            return Ok(response);
         }
     }
     let Some(route) = Route::parse(&path) else { return Err(unknown(&cluster, request.method(), &path)) };
