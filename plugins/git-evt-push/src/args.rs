@@ -58,6 +58,14 @@ pub struct Args {
     #[arg(long)]
     pub force_with_lease: bool,
 
+    /// Push nothing; describe a push that has happened: what the remote had, and what it has
+    #[arg(long, value_name = "OLD..NEW", conflicts_with_all = ["change", "force_with_lease"])]
+    pub describe: Option<String>,
+
+    /// Push nothing; describe each line of stdin, as git gives them to a post-receive hook, as a line
+    #[arg(long, conflicts_with_all = ["change", "force_with_lease", "describe", "branch", "tag"])]
+    pub stdin: bool,
+
     /// Web address of the repository, as Argo CD reads it
     #[arg(long, value_name = "URL")]
     pub repo_url: Option<String>,

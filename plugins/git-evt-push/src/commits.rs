@@ -134,7 +134,11 @@ fn files(git: &Git, before: &str, after: &str, commits: &[Commit]) -> Result<Opt
     Ok(complete.then_some(files))
 }
 
-fn succeeded(answer: Answer, what: &str) -> Result<Vec<u8>, Error> {
+/// What git printed.
+///
+/// # Errors
+/// When it failed: what could not be done, and git's reason; exit code 3.
+pub fn succeeded(answer: Answer, what: &str) -> Result<Vec<u8>, Error> {
     if answer.ok() {
         return Ok(answer.stdout);
     }

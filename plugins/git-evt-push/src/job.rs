@@ -3,14 +3,21 @@
 use kit::error::Error;
 use serde_json::{Map, Value, json};
 
-use crate::{args::Args, git::Git, local, push, record, repository};
+use crate::{args::Args, describe, git::Git, local, push, record, repository};
 
-/// Edits, commits and pushes. Everything that could be wrong with the call is found before anything is changed; from
+/// Edits, commits and pushes, or describes what was pushed. Everything that could be wrong with the call is found before anything is changed; from
 /// then on `learned` holds what is known, whatever the outcome.
 ///
 /// # Errors
 /// See the exit codes of the command.
 pub fn run(git: &Git, args: &Args, learned: &mut Map<String, Value>) -> Result<(), Error> {
+    if args.stdin {
+        return describe::lines(git, args);
+    }
+    if let Some(range) = &args.describe {
+        *learned = describe::range(git, args, range)?;
+        return Ok(());
+    }
     let repository = repository::read(git)?;
     if repository.bare {
         return Err(Error::usage("bare-repository", "a bare repository has no work tree to commit from")

@@ -13,6 +13,7 @@
 mod args;
 mod commits;
 mod config;
+mod describe;
 mod edit;
 mod git;
 mod job;

@@ -87,7 +87,10 @@ pub fn target(git: &Git, repository: &Repository, args: &Args) -> Result<Target,
 
 /// How many URLs git pushes to, and every URL of the remote: those for pushing before that for fetching, each first as
 /// `insteadOf` rewrites it and last as it is configured.
-fn urls(git: &Git, config: &Config, remote: &str) -> Result<(usize, Vec<String>), Error> {
+///
+/// # Errors
+/// When git cannot be run.
+pub fn urls(git: &Git, config: &Config, remote: &str) -> Result<(usize, Vec<String>), Error> {
     let mut urls: Vec<String> = Vec::new();
     if config.remotes().contains(&remote) {
         let push = git.ask(["remote", "get-url", "--push", "--all", remote])?;
@@ -103,7 +106,10 @@ fn urls(git: &Git, config: &Config, remote: &str) -> Result<(usize, Vec<String>)
 }
 
 /// The branch that HEAD of the remote pointed to when the repository was cloned.
-fn followed_head(git: &Git, remote: &str) -> Result<Option<String>, Error> {
+///
+/// # Errors
+/// When git cannot be run.
+pub fn followed_head(git: &Git, remote: &str) -> Result<Option<String>, Error> {
     let folder = format!("refs/remotes/{remote}/");
     let head = git.ask(["symbolic-ref", "--quiet", &format!("{folder}HEAD")])?;
     Ok(head.line().strip_prefix(&folder).map(str::to_owned))

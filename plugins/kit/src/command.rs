@@ -20,7 +20,7 @@ const GRACE: Duration = Duration::from_secs(2);
 /// What a job that has begun leaves behind, whatever its outcome.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// The object for stdout; it holds `outcome`.
+    /// The object for stdout; it holds `outcome`. Empty when the job has printed its lines itself.
     pub object: Map<String, Value>,
     /// How the command ends.
     pub exit: Exit,
@@ -163,7 +163,7 @@ fn end(talk: &Talk, result: Result<Report, Error>) -> ExitCode {
             if let Some(error) = &error {
                 object.insert("error".into(), error.to_json());
             }
-            (Some(object), stream, exit, error)
+            (Some(object).filter(|object| !object.is_empty()), stream, exit, error)
         }
         Err(error) => (None, false, error.exit, Some(error)),
     };

@@ -1,6 +1,8 @@
 //! `--set`: one value of a file is changed and nothing else in it.
 
 mod assignment;
+mod json;
+mod toml;
 mod yaml;
 mod yaml_scalar;
 
@@ -10,7 +12,8 @@ use kit::error::Error;
 
 pub use assignment::Assignment;
 
-/// The text with every assignment made; `None` when all values are there already.
+/// The text with every assignment made; `None` when all values are there already. The file's extension says how it is
+/// read: `.json`, `.toml`, and everything else as YAML.
 ///
 /// # Errors
 /// Names the file, and the key that does not lead to a value. Exit code 2.
@@ -23,10 +26,19 @@ pub fn apply(
     let of_file = |error: Error| Error { message: format!("{}: {}", path.display(), error.message), ..error };
     let text = str::from_utf8(contents)
         .map_err(|error| of_file(Error::usage("bad-file", format!("not UTF-8 at byte {}", error.valid_up_to()))))?;
+    let extension = path.extension().map(|extension| extension.to_string_lossy().to_ascii_lowercase());
+    if document.is_some() && matches!(extension.as_deref(), Some("json" | "toml")) {
+        return Err(of_file(Error::usage("no-document", "--doc is for YAML files, which may hold several documents")));
+    }
     let mut changed: Option<String> = None;
     for assignment in assignments {
         let now = changed.as_deref().unwrap_or(text);
-        if let Some(fresh) = yaml::set(now, assignment, document).map_err(of_file)? {
+        let fresh = match extension.as_deref() {
+            Some("json") => json::set(now, assignment),
+            Some("toml") => toml::set(now, assignment),
+            _ => yaml::set(now, assignment, document),
+        };
+        if let Some(fresh) = fresh.map_err(of_file)? {
             changed = Some(fresh);
         }
     }
@@ -49,4 +61,11 @@ fn missing(assignment: &Assignment, depth: usize, names: &[String]) -> Error {
 /// The error for a key that leads to a whole collection.
 fn not_a_value(key: &str, what: &str) -> Error {
     Error::usage("not-a-value", format!("`{key}` is a {what}, not a value")).hint("name a value in it")
+}
+
+/// The error for a value that cannot be put there alone.
+fn cannot_set(assignment: &Assignment) -> Error {
+    let key = assignment.key();
+    Error::usage("cannot-set", format!("cannot write this value at `{key}` without changing more"))
+        .hint("edit the file by hand, `git add` it, and run again without --set")
 }

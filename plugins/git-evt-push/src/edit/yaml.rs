@@ -7,7 +7,7 @@ use kit::error::Error;
 
 use super::{
     assignment::{Assignment, written},
-    missing, not_a_value,
+    cannot_set, missing, not_a_value,
     yaml_scalar::{self, Place},
 };
 
@@ -46,15 +46,7 @@ pub fn set(text: &str, assignment: &Assignment, document: Option<usize>) -> Resu
     } else {
         fresh.replace_range(range.clone(), &value);
     }
-    if only_differs_at(&pieces, &fresh, at, &expected) {
-        Ok(Some(fresh))
-    } else {
-        Err(Error::usage(
-            "cannot-set",
-            format!("cannot write this value at `{}` without changing more", assignment.key()),
-        )
-        .hint("edit the file by hand, `git add` it, and run again without --set"))
-    }
+    if only_differs_at(&pieces, &fresh, at, &expected) { Ok(Some(fresh)) } else { Err(cannot_set(assignment)) }
 }
 
 fn parse(text: &str) -> Result<Vec<Piece<'_>>, Error> {
