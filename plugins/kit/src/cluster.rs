@@ -69,9 +69,23 @@ impl ClusterArgs {
     /// # Errors
     /// When no configuration is found or it cannot be used; exit code 2.
     pub async fn connect(&self, talk: &Talk) -> Result<Cluster, Error> {
+        self.client(talk, true).await
+    }
+
+    /// As [`ClusterArgs::connect`], for a command with a back-off of its own: without this, what is answered 429, 503
+    /// or 504 is asked again up to 15 times for each call.
+    ///
+    /// # Errors
+    /// As [`ClusterArgs::connect`].
+    pub async fn connect_without_retries(&self, talk: &Talk) -> Result<Cluster, Error> {
+        self.client(talk, false).await
+    }
+
+    async fn client(&self, talk: &Talk, retry: bool) -> Result<Cluster, Error> {
         use_ring();
         let (mut config, context) = self.config().await?;
         config.connect_timeout = Some(self.limit());
+        config.default_retry = retry;
         if let Some(user) = &self.as_user {
             config.auth_info.impersonate = Some(user.clone());
             config.auth_info.impersonate_groups = Some(self.as_group.clone());
