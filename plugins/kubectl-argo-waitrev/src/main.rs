@@ -1,1 +1,33 @@
-fn main() {}
+//! Waits until an Application is at a commit, or proves that it stays where it is.
+//!
+//! ```sh
+//! git evt-push --set data.rev=r2 app/signal.yaml | kubectl argo-waitrev evt -f - > poll.json
+//! ```
+//!
+//! API calls: `list` and `watch` of `applications.argoproj.io`; `get` of each named one where `list` is not allowed, and
+//! every second where `watch` is not. Nothing is ever written, and no refresh is asked for.
+//!
+//! Exit codes: [`kit::exit::TABLE`].
+
+use std::process::ExitCode;
+
+mod account;
+mod api;
+mod args;
+mod backoff;
+mod clock;
+mod condition;
+mod group;
+mod outcome;
+mod report;
+mod revision;
+mod rules;
+mod scope;
+mod view;
+mod wait;
+mod wanted;
+mod watch;
+
+fn main() -> ExitCode {
+    kit::command::run(|args: &args::Args| &args.talk, wait::run)
+}

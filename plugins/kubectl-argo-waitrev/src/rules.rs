@@ -1,0 +1,43 @@
+//! What the user asked for, as the decisions need it.
+
+use std::time::Duration;
+
+use kit::moment::Moment;
+
+use crate::{clock::At, condition::Level, wanted::Wanted};
+
+/// The rules of one run; the same for each Application.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    /// The commit.
+    pub wanted: Wanted,
+    /// How far it has to be.
+    pub level: Level,
+    /// When the wait began: once the commit was known.
+    pub start: At,
+    /// Look once and do not wait.
+    pub once: bool,
+    /// Prove that the Application stays where it is for so long, instead of waiting.
+    pub hold: Option<Duration>,
+    /// The level has to last so long.
+    pub stable: Option<Duration>,
+    /// How long an error condition has to last before it ends the wait.
+    pub error_grace: Duration,
+    /// Degraded at the commit ends the wait.
+    pub fail_on_degraded: bool,
+    /// A refresh ends the wait.
+    pub forbid_refresh: bool,
+    /// A comparison older than this should have been repeated.
+    pub stale_after: Duration,
+    /// When the commit was pushed, if the record says so.
+    pub pushed_at: Option<Moment>,
+    /// When the event was sent, if the record says so.
+    pub sent_at: Option<Moment>,
+}
+
+impl Rules {
+    /// Whether something seen then belongs to this wait, and not to what was before the push.
+    pub fn concerns(&self, at: At) -> bool {
+        self.pushed_at.is_none_or(|pushed| at.wall >= pushed)
+    }
+}
