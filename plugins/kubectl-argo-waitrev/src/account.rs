@@ -191,11 +191,8 @@ impl Account {
         }
         let Some(view) = &self.view else { return };
         if rules.hold.is_some() && self.baseline.is_none() {
-            self.baseline = Some(Baseline {
-                at: now,
-                revision: shown_revision(view, rules),
-                history_id: view.newest_history_id(),
-            });
+            self.baseline =
+                Some(Baseline { at: now, revision: shown_revision(view, rules), history_id: view.newest_history_id() });
         }
         self.tick(now, rules);
     }
@@ -265,13 +262,14 @@ impl Account {
         if judgement.reason == Reason::BeingDeleted {
             return self.gone(at, rules);
         }
-        let since = self.baseline.as_ref().map_or_else(
-            || before.and_then(View::newest_history_id),
-            |baseline| baseline.history_id,
-        );
-        let visited = view.status.history.iter().filter(|entry| before.is_some() && Some(entry.id) > since).find(|entry| {
-            entry.revision.iter().chain(&entry.revisions).any(|revision| rules.wanted.accepts(revision).is_some())
-        });
+        let since = self
+            .baseline
+            .as_ref()
+            .map_or_else(|| before.and_then(View::newest_history_id), |baseline| baseline.history_id);
+        let visited =
+            view.status.history.iter().filter(|entry| before.is_some() && Some(entry.id) > since).find(|entry| {
+                entry.revision.iter().chain(&entry.revisions).any(|revision| rules.wanted.accepts(revision).is_some())
+            });
         if visited.is_some() {
             let message = format!("{} was at the commit and left it again: its history shows it", self.name);
             return self.finish(at, End::new(Exit::No, Outcome::Moved, message, None));
@@ -368,8 +366,17 @@ impl Account {
         if reconciled != self.first_reconciled_ms {
             return None;
         }
-        if view.metadata.annotations.skip_reconcile.as_deref().is_some_and(|text| matches!(text, "true" | "True" | "TRUE" | "t" | "T" | "1")) {
-            return Some(("; it was not compared", "its annotation argocd.argoproj.io/skip-reconcile stops the controller"));
+        if view
+            .metadata
+            .annotations
+            .skip_reconcile
+            .as_deref()
+            .is_some_and(|text| matches!(text, "true" | "True" | "TRUE" | "t" | "T" | "1"))
+        {
+            return Some((
+                "; it was not compared",
+                "its annotation argocd.argoproj.io/skip-reconcile stops the controller",
+            ));
         }
         if view.refresh().is_some() {
             return Some((
@@ -388,16 +395,21 @@ impl Account {
     fn held_up(&self, view: &View) -> (String, Option<String>) {
         let condition = view.error_condition().map(|condition| format!("; {}: {}", condition.kind, condition.message));
         match self.judgement.as_ref().map(|judgement| judgement.reason) {
-            Some(Reason::OutOfSync) if !view.auto_sync() => {
-                ("; it is OutOfSync and auto-sync is off".into(), Some("`argocd app sync` it, or wait --until compared".into()))
-            }
+            Some(Reason::OutOfSync) if !view.auto_sync() => (
+                "; it is OutOfSync and auto-sync is off".into(),
+                Some("`argocd app sync` it, or wait --until compared".into()),
+            ),
             Some(Reason::OutOfSync) => (
                 "; it is OutOfSync and no operation is running".into(),
-                Some("a closed sync window, a failed sync of the same commit or prune-only changes hold auto-sync back".into()),
+                Some(
+                    "a closed sync window, a failed sync of the same commit or prune-only changes hold auto-sync back"
+                        .into(),
+                ),
             ),
-            Some(Reason::OperationOnOtherRevision) => {
-                ("; an operation on another commit is still running".into(), Some("`argocd app terminate-op` ends it".into()))
-            }
+            Some(Reason::OperationOnOtherRevision) => (
+                "; an operation on another commit is still running".into(),
+                Some("`argocd app terminate-op` ends it".into()),
+            ),
             Some(Reason::OtherRevision) if view.spec.source_hydrator.is_some() => {
                 (String::new(), Some("its source is hydrated: --dry compares the dry commit".into()))
             }
@@ -408,14 +420,16 @@ impl Account {
     /// Counts how long an error condition lasts. One from before the push says nothing about the commit, unless it is
     /// about the spec, which no push repairs.
     fn note_error(&mut self, view: &View, at: At, judgement: &Judgement, rules: &Rules) {
-        let condition = view.error_condition().filter(|_| judgement.reason == Reason::ErrorCondition && rules.hold.is_none());
+        let condition =
+            view.error_condition().filter(|_| judgement.reason == Reason::ErrorCondition && rules.hold.is_none());
         let Some(condition) = condition else {
             self.error = None;
             self.old_error = false;
             return;
         };
         let same_as_before = self.view.as_ref().is_some_and(|before| {
-            before.status.conditions == view.status.conditions && before.status.reconciled_at == view.status.reconciled_at
+            before.status.conditions == view.status.conditions
+                && before.status.reconciled_at == view.status.reconciled_at
         });
         let known_before_push = self.view.is_none() || !rules.concerns(at) || (same_as_before && self.old_error);
         let compared_before_push = rules.pushed_at.is_some_and(|pushed| {

@@ -235,12 +235,17 @@ fn failure(cluster: &Cluster, ask: Ask<'_>, error: &kube::Error) -> Failure {
 }
 
 fn plain(cluster: &Cluster, code: &'static str, message: String) -> Failure {
-    let error = Error::unknown(code, message).hint(format!("is {} reachable? --request-timeout sets the limit", cluster.url));
+    let error =
+        Error::unknown(code, message).hint(format!("is {} reachable? --request-timeout sets the limit", cluster.url));
     Failure { refused: Refused { status: None, error }, retry_after: None }
 }
 
 fn silent(cluster: &Cluster, ask: Ask<'_>) -> Failure {
-    plain(cluster, "timeout", format!("cannot {} {RESOURCE} (context {}): no answer in time", ask.verb, cluster.context))
+    plain(
+        cluster,
+        "timeout",
+        format!("cannot {} {RESOURCE} (context {}): no answer in time", ask.verb, cluster.context),
+    )
 }
 
 fn unreadable(cluster: &Cluster, ask: Ask<'_>, error: &serde_json::Error) -> Failure {

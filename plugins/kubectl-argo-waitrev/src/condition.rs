@@ -147,12 +147,7 @@ fn never(reason: Reason, found: Option<&Found>) -> Stop {
     Stop { verdict: Verdict::Never, reason, found: found.cloned() }
 }
 
-fn steps(
-    view: &View,
-    wanted: &Wanted,
-    level: Level,
-    degraded_is_final: bool,
-) -> Result<(Reason, Found), Stop> {
+fn steps(view: &View, wanted: &Wanted, level: Level, degraded_is_final: bool) -> Result<(Reason, Found), Stop> {
     if view.metadata.deletion_timestamp.is_some() {
         return Err(never(Reason::BeingDeleted, None));
     }
@@ -286,8 +281,9 @@ fn failed_on(view: &View, wanted: &Wanted, found: Option<&Found>) -> bool {
         return false;
     }
     match found {
-        Some(found) => operation_revision(view, state, found.source)
-            .is_some_and(|revision| same_commit(revision, &found.revision)),
+        Some(found) => {
+            operation_revision(view, state, found.source).is_some_and(|revision| same_commit(revision, &found.revision))
+        }
         // A dry commit is never what an operation is on.
         None if wanted.dry => false,
         None => wanted.sources(view).unwrap_or_default().into_iter().any(|position| {

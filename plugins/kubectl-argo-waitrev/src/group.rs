@@ -155,16 +155,23 @@ impl Group {
         let yes = |end: &End| end.exit == Exit::Done && end.outcome != Outcome::Skipped;
         if let (false, Some(expected)) = (self.is_complete(), self.members.expected) {
             let message = format!("{} Applications where {expected} are expected", self.count());
-            let error = Error::new(Exit::Deadline, "count", message).hint("check the selector, the namespace and --expect-count");
-            let worse = ends().max_by_key(|end| badness(end.exit)).filter(|end| badness(end.exit) > badness(Exit::Deadline));
+            let error = Error::new(Exit::Deadline, "count", message)
+                .hint("check the selector, the namespace and --expect-count");
+            let worse =
+                ends().max_by_key(|end| badness(end.exit)).filter(|end| badness(end.exit) > badness(Exit::Deadline));
             return worse.map_or((Exit::Deadline, Some(error)), |end| (end.exit, end.error.clone()));
         }
         if self.members.any && ends().any(yes) {
             return (Exit::Done, None);
         }
-        if !self.accounts.is_empty() && ends().count() == self.accounts.len() && ends().all(|end| end.outcome == Outcome::Skipped) {
-            let message = format!("none of the {} Applications has a source that can show the commit", self.accounts.len());
-            let error = Error::usage("no-source", message).hint("check the selector and the record's `repo_url`; --source chooses a source");
+        if !self.accounts.is_empty()
+            && ends().count() == self.accounts.len()
+            && ends().all(|end| end.outcome == Outcome::Skipped)
+        {
+            let message =
+                format!("none of the {} Applications has a source that can show the commit", self.accounts.len());
+            let error = Error::usage("no-source", message)
+                .hint("check the selector and the record's `repo_url`; --source chooses a source");
             return (error.exit, Some(error));
         }
         match ends().max_by_key(|end| badness(end.exit)) {
@@ -233,9 +240,10 @@ fn unfit_end(name: &AppName, unfit: &Unfit, named: bool) -> End {
             format!("{name} does not read the repository of the commit, but {}", urls.join(" and ")),
             "check the record's `repo_url`; --source N compares that source all the same",
         ),
-        Unfit::NoSuchSource(count) => {
-            (format!("{name} has no such source; it has {count}"), "--source takes a position from 1 on, a name or a URL")
-        }
+        Unfit::NoSuchSource(count) => (
+            format!("{name} has no such source; it has {count}"),
+            "--source takes a position from 1 on, a name or a URL",
+        ),
         Unfit::NotGit(url) => {
             (format!("that source of {name} is not in Git, but at {url}"), "choose another with --source")
         }

@@ -15,10 +15,33 @@ use crate::{
 /// The keys of this command. An earlier run may have left them in the record, and what ended another command is not
 /// what ended this one.
 const OURS: [&str; 27] = [
-    "app", "namespace", "revision_before", "revision", "sync_status", "health_status", "operation_phase", "outcome",
-    "synced_at", "synced_at_ms", "waited_ms", "refresh_requested", "checked_at", "checked_at_ms", "revision_at_check",
-    "moved", "reason", "flips", "watch_restarts", "watch_gaps", "polled", "results", "trace", "trigger",
-    "trigger_reason", "error", "type",
+    "app",
+    "namespace",
+    "revision_before",
+    "revision",
+    "sync_status",
+    "health_status",
+    "operation_phase",
+    "outcome",
+    "synced_at",
+    "synced_at_ms",
+    "waited_ms",
+    "refresh_requested",
+    "checked_at",
+    "checked_at_ms",
+    "revision_at_check",
+    "moved",
+    "reason",
+    "flips",
+    "watch_restarts",
+    "watch_gaps",
+    "polled",
+    "results",
+    "trace",
+    "trigger",
+    "trigger_reason",
+    "error",
+    "type",
 ];
 
 /// What the run as a whole saw.
@@ -56,7 +79,8 @@ pub fn add(object: &mut Map<String, Value>, group: &Group, rules: &Rules, course
                 Value::Object(result)
             })
             .collect();
-        let outcome = if exit == Exit::Deadline && group.accounts.is_empty() { Outcome::Deadline } else { group.outcome() };
+        let outcome =
+            if exit == Exit::Deadline && group.accounts.is_empty() { Outcome::Deadline } else { group.outcome() };
         object.insert("outcome".into(), json!(outcome.word()));
         object.insert("results".into(), json!(results));
     }
@@ -106,5 +130,7 @@ pub fn ms(duration: Duration) -> u64 {
 /// The moment that the record has under `<name>_at_ms`, else under `<name>_at`.
 pub fn moment(record: &kit::record::Record, name: &str) -> Option<Moment> {
     let exact = record.number(&format!("{name}_at_ms"));
-    exact.or_else(|| record.number(&format!("{name}_at")).map(|seconds| seconds.saturating_mul(1000))).map(Moment::from_ms)
+    exact
+        .or_else(|| record.number(&format!("{name}_at")).map(|seconds| seconds.saturating_mul(1000)))
+        .map(Moment::from_ms)
 }

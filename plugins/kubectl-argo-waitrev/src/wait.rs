@@ -220,8 +220,7 @@ impl Run {
 
 /// Where the Applications are, and which of them are meant.
 fn scope(args: &Args) -> (Scope, Members) {
-    let names: BTreeSet<AppName> =
-        args.apps.iter().map(|name| AppName::parse(name, &args.cluster.namespace)).collect();
+    let names: BTreeSet<AppName> = args.apps.iter().map(|name| AppName::parse(name, &args.cluster.namespace)).collect();
     let members = Members { names: names.clone(), any: false, expected: None };
     if names.is_empty() {
         let namespace = Some(args.cluster.namespace.clone()).filter(|_| !args.all_namespaces);

@@ -282,7 +282,10 @@ impl<'a> Feed<'a> {
         let message = format!("no Application {name} (context {})", self.cluster.context);
         let near = near(&name.name, api::names(&self.cluster, &name.namespace).await);
         let hint = if near.is_empty() {
-            format!("`kubectl get applications.argoproj.io -n {}` lists them; NAMESPACE/NAME names one elsewhere", name.namespace)
+            format!(
+                "`kubectl get applications.argoproj.io -n {}` lists them; NAMESPACE/NAME names one elsewhere",
+                name.namespace
+            )
         } else {
             format!("did you mean {}?", near.join(" or "))
         };
@@ -314,12 +317,12 @@ enum Ended {
     Look,
 }
 
-/// The names that are most like `name`.
+/// The names that are most like `name`, or contain it.
 fn near(name: &str, names: Vec<String>) -> Vec<String> {
     let mut near: Vec<(f64, String)> = names
         .into_iter()
-        .map(|other| (strsim::jaro_winkler(name, &other), other))
-        .filter(|(likeness, _)| *likeness > 0.8)
+        .map(|other| (strsim::normalized_damerau_levenshtein(name, &other), other))
+        .filter(|(likeness, other)| *likeness > 0.6 || other.contains(name))
         .collect();
     near.sort_by(|one, other| other.0.total_cmp(&one.0));
     near.into_iter().take(3).map(|(_, name)| name).collect()
@@ -333,6 +336,7 @@ mod tests {
     fn only_names_that_are_alike_are_offered() {
         let names = || ["evt", "evt-prod", "billing"].map(str::to_owned).to_vec();
         assert_eq!(near("evr", names()), ["evt"]);
+        assert_eq!(near("prod", names()), ["evt-prod"]);
         assert_eq!(near("zzz", names()), [""; 0]);
     }
 }
