@@ -1,0 +1,187 @@
+//! Restarting a workload as `kubectl rollout restart` does, and waiting until it is done.
+
+use std::time::{Duration, Instant};
+
+use k8s_openapi::jiff::Timestamp;
+use kit::{
+    cluster::{Ask, Cluster, Refused},
+    duration,
+    error::Error,
+    exit::Exit,
+    talk::Talk,
+};
+use kube::{
+    Api,
+    api::{Patch, PatchParams},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    install::{self, Part},
+    rollout::{self, RESTARTED_AT, Rollout},
+    workload::{Component, Kind, Workload},
+};
+
+/// Under which name the API server keeps what this command wrote.
+pub const FIELD_MANAGER: &str = "kubectl-argo-resync";
+
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
+/// Conflicts are over in a moment, or they are not.
+const TRIES: u32 = 5;
+
+/// The patch that makes a new pod template (kubectl pkg/polymorphichelpers/objectrestarter.go).
+pub fn patch() -> Value {
+    let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    json!({"spec": {"template": {"metadata": {"annotations": {RESTARTED_AT: now}}}}})
+}
+
+/// Makes the API server merge a patch; conflicts are tried again.
+///
+/// # Errors
+/// As [`Cluster::call`].
+pub async fn merge<K>(cluster: &Cluster, api: &Api<K>, ask: Ask<'_>, patch: &Value) -> Result<K, Refused>
+where
+    K: Clone + std::fmt::Debug + serde::de::DeserializeOwned,
+{
+    let params = PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };
+    let patch = Patch::Merge(patch);
+    let mut left = TRIES;
+    loop {
+        left -= 1;
+        match cluster.call(ask, api.patch(ask.name, &params, &patch)).await {
+            Err(Refused { status: Some(409), .. }) if left > 0 => {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+            answer => return answer,
+        }
+    }
+}
+
+/// Restarts the pods of a workload. Sends one request.
+///
+/// # Errors
+/// As [`Cluster::call`].
+pub async fn start(cluster: &Cluster, workload: &Workload) -> Result<(), Error> {
+    let name = workload.name();
+    let ask = Ask { verb: "patch", resource: workload.kind.resource(), namespace: &cluster.namespace, name };
+    match workload.kind {
+        Kind::Deployment => merge(cluster, &install::deployments(cluster), ask, &patch()).await.map(drop)?,
+        Kind::StatefulSet => merge(cluster, &install::stateful_sets(cluster), ask, &patch()).await.map(drop)?,
+    }
+    Ok(())
+}
+
+/// The time that is left for everything.
+#[derive(Clone, Copy, Debug)]
+pub struct Deadline {
+    started: Instant,
+    limit: Duration,
+}
+
+impl Deadline {
+    /// So much time from now on.
+    pub fn new(limit: Duration) -> Self {
+        Deadline { started: Instant::now(), limit }
+    }
+
+    /// What remains; nothing once it has passed.
+    pub fn left(self) -> Duration {
+        self.limit.saturating_sub(self.started.elapsed())
+    }
+
+    /// Elapsed and remaining time, for the status line.
+    pub fn time(self) -> String {
+        format!("{} elapsed, {} left", duration::go(self.started.elapsed()), duration::go(self.left()))
+    }
+}
+
+/// Waits until all pods of the workload are new and ready and the old ones are gone; returns it as it is then.
+///
+/// # Errors
+/// What keeps the rollout from being done: exit code 1 when it will not be, 124 when the deadline passed.
+pub async fn finish(
+    cluster: &Cluster,
+    talk: &Talk,
+    component: Component,
+    workload: &Workload,
+    grace: Duration,
+    deadline: Deadline,
+) -> Result<Workload, Error> {
+    let place = format!("{workload} in namespace {} (context {})", cluster.namespace, cluster.context);
+    let mut failing: Option<Instant> = None;
+    loop {
+        let (now, state) = match look(cluster, workload).await {
+            Ok(seen) => seen,
+            // The API server may be away for a moment while its own pods move.
+            Err(refused) if refused.status.is_none_or(|status| status == 429 || status >= 500) => {
+                if deadline.left().is_zero() {
+                    return Err(refused.error);
+                }
+                talk.status(&refused.error.message, &deadline.time());
+                tokio::time::sleep(LOOK_AGAIN).await;
+                continue;
+            }
+            Err(refused) => return Err(refused.error),
+        };
+        let what = match state {
+            Rollout::Done => return Ok(now),
+            Rollout::Never(why) => {
+                return Err(Error::no("rollout-stuck", format!("the rollout of {place} will not end: {why}"))
+                    .hint(format!("`kubectl -n {} describe {workload}` says more", cluster.namespace)));
+            }
+            Rollout::Failing { pod, reason } => {
+                if failing.get_or_insert_with(Instant::now).elapsed() >= grace {
+                    return Err(failed(cluster, component, workload, &place, &pod, &reason).await);
+                }
+                format!("{workload}: pod {pod}: {reason}")
+            }
+            Rollout::Waiting(what) => {
+                failing = None;
+                what
+            }
+        };
+        if deadline.left().is_zero() {
+            let message = format!("the rollout of {place} was not done in time: {what}");
+            return Err(Error::new(Exit::Deadline, "rollout-timeout", message)
+                .hint("running the same command again goes on waiting; --timeout sets the time"));
+        }
+        talk.status(&what, &deadline.time());
+        tokio::time::sleep(LOOK_AGAIN.min(deadline.left())).await;
+    }
+}
+
+async fn look(cluster: &Cluster, workload: &Workload) -> Result<(Workload, Rollout), Refused> {
+    let now = install::again(cluster, workload).await?;
+    if let Some(why) = rollout::obstacle(&now) {
+        return Ok((now, Rollout::Never(why)));
+    }
+    let pods = install::pods(cluster, &now).await?;
+    let state = rollout::judge(&now, &pods);
+    Ok((now, state))
+}
+
+/// The error of a pod that does not start, with the last words of its container.
+async fn failed(
+    cluster: &Cluster,
+    component: Component,
+    workload: &Workload,
+    place: &str,
+    pod: &str,
+    reason: &str,
+) -> Error {
+    let container = workload.container(component).map(|container| container.name.clone()).unwrap_or_default();
+    let mut words = String::new();
+    for part in [Part::LastWords, Part::Tail] {
+        if let Ok(log) = install::log(cluster, pod, &container, part).await
+            && !log.is_empty()
+        {
+            let text = String::from_utf8_lossy(&log).into_owned();
+            let lines: Vec<_> = text.lines().collect();
+            words = lines[lines.len().saturating_sub(10)..].join("\n  ");
+            break;
+        }
+    }
+    let log = if words.is_empty() { String::new() } else { format!("; its last log lines:\n  {words}") };
+    Error::no("rollout-failed", format!("the rollout of {place} failed: pod {pod}: {reason}{log}"))
+        .hint(format!("`kubectl -n {} describe pod {pod}` says more", cluster.namespace))
+}
