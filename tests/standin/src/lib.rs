@@ -32,7 +32,7 @@ pub mod store;
 mod workloads;
 
 pub use cluster::{Cluster, Endpoints, LogFormat, Options};
-pub use faults::Faults;
+pub use faults::{Faults, Matcher, Outcome, PodFault};
 pub use git_http::{GitFault, GitServer};
 pub use install::Install;
 pub use logs::Logs;

@@ -23,7 +23,16 @@ impl Logs {
     pub fn start(&self, namespace: &str, pod: &str, container: &str, log: Arc<Log>) {
         self.0.send_modify(|all| {
             let entry = all.entry(key(namespace, pod, container)).or_default();
-            entry.previous = entry.current.replace(log).or(entry.previous.take());
+            entry.previous = entry.current.replace(log);
+        });
+    }
+
+    /// The container has ended; until it starts again, its log is the current and the previous one.
+    pub fn end(&self, namespace: &str, pod: &str, container: &str) {
+        self.0.send_modify(|all| {
+            if let Some(entry) = all.get_mut(&key(namespace, pod, container)) {
+                entry.previous.clone_from(&entry.current);
+            }
         });
     }
 

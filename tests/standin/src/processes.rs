@@ -1,7 +1,11 @@
 //! The containers that run: the seam between the workloads, which start and stop them, and Argo CD, which is what
 //! happens inside them.
 
-use std::{collections::BTreeMap, sync::Arc, time::SystemTime};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+    time::SystemTime,
+};
 
 use tokio::sync::watch;
 
@@ -72,35 +76,52 @@ impl Log {
 
 /// All running containers, by namespace and pod.
 #[derive(Default)]
-pub struct Processes(watch::Sender<BTreeMap<(String, String), Process>>);
+pub struct Processes {
+    running: watch::Sender<BTreeMap<(String, String), Process>>,
+    exits: Mutex<BTreeMap<(String, String), i32>>,
+}
 
 impl Processes {
     /// Adds a started container.
     pub fn start(&self, process: Process) {
-        self.0.send_modify(|all| {
+        self.running.send_modify(|all| {
             all.insert((process.namespace.clone(), process.pod.clone()), process);
         });
     }
 
     /// Forgets the container of a pod; its log goes with it.
     pub fn stop(&self, namespace: &str, pod: &str) {
-        self.0.send_modify(|all| {
+        self.running.send_modify(|all| {
             all.remove(&(namespace.to_owned(), pod.to_owned()));
         });
     }
 
     /// The running containers of a component, in the order of their names.
     pub fn of(&self, component: Component) -> Vec<Process> {
-        self.0.borrow().values().filter(|process| process.component == component).cloned().collect()
+        self.running.borrow().values().filter(|process| process.component == component).cloned().collect()
     }
 
     /// The container of a pod.
     pub fn get(&self, namespace: &str, pod: &str) -> Option<Process> {
-        self.0.borrow().get(&(namespace.to_owned(), pod.to_owned())).cloned()
+        self.running.borrow().get(&(namespace.to_owned(), pod.to_owned())).cloned()
     }
 
     /// Changes whenever a container starts or stops.
     pub fn changes(&self) -> watch::Receiver<BTreeMap<(String, String), Process>> {
-        self.0.subscribe()
+        self.running.subscribe()
+    }
+
+    /// The process in the container of a pod has ended by itself. The kubelet shows that and starts the container again,
+    /// in place: the pod stays, and the environment is read again.
+    pub fn exit(&self, namespace: &str, pod: &str, code: i32) {
+        let key = (namespace.to_owned(), pod.to_owned());
+        self.exits.lock().expect("no thread panics while it holds the exits").insert(key, code);
+        self.stop(namespace, pod);
+    }
+
+    /// The code with which the process of a pod has ended since the last time this was asked.
+    pub(crate) fn take_exit(&self, namespace: &str, pod: &str) -> Option<i32> {
+        let key = (namespace.to_owned(), pod.to_owned());
+        self.exits.lock().expect("no thread panics while it holds the exits").remove(&key)
     }
 }

@@ -10,6 +10,7 @@ use std::{
     time::Duration,
 };
 
+use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::{
@@ -127,6 +128,35 @@ impl Standin {
     /// A kubeconfig with one context, `standin`, whose user may do everything.
     pub fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
+    }
+
+    /// Gives a user a Role of these rules (`PolicyRule` objects) in a namespace, or in all when it is empty.
+    ///
+    /// # Panics
+    /// When `rules` is no list of objects.
+    pub fn allow(&self, user: &str, namespace: &str, rules: Value) {
+        assert!(rules.is_array(), "rules are a list");
+        let (role, binding, kind) = if namespace.is_empty() {
+            ("clusterroles", "clusterrolebindings", "ClusterRole")
+        } else {
+            ("roles", "rolebindings", "Role")
+        };
+        let store = &self.cluster.store;
+        let name = format!("{}-{}", user.replace([':', '/'], "-"), *store.newest().borrow());
+        let group = "rbac.authorization.k8s.io";
+        let object = |kind: &str| {
+            json!({
+                "apiVersion": format!("{group}/v1"), "kind": kind, "metadata": {"name": name, "namespace": namespace},
+            })
+        };
+        let mut with_rules = object(kind);
+        with_rules["rules"] = rules;
+        let mut bound = object(&format!("{kind}Binding"));
+        bound["roleRef"] = json!({"apiGroup": group, "kind": kind, "name": name});
+        bound["subjects"] = json!([{"apiGroup": group, "kind": "User", "name": user}]);
+        for (plural, object) in [(role, with_rules), (binding, bound)] {
+            store.create(&format!("{plural}.{group}"), object).expect("no version of the store names two Roles");
+        }
     }
 
     /// The objects.

@@ -21,7 +21,7 @@ pub mod status;
 mod table;
 mod watch;
 
-use std::{sync::Arc, time::SystemTime};
+use std::{io, sync::Arc, time::SystemTime};
 
 use axum::{
     body::{Body, to_bytes},
@@ -30,7 +30,8 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
-use serde_json::Value;
+use serde_json::{Value, json};
+use tokio::time::sleep;
 
 use self::{
     access::{Attempt, identify},
@@ -40,7 +41,7 @@ use self::{
     status::{Status, json_response},
     table::Shape,
 };
-use crate::{Cluster, requests};
+use crate::{Cluster, Outcome, requests};
 
 pub(crate) use proxy::backends;
 pub(crate) use serve::serve;
@@ -115,17 +116,50 @@ impl Call {
 }
 
 /// Answers one request.
-pub(crate) async fn answer(cluster: Arc<Cluster>, request: Request) -> Response {
+///
+/// # Errors
+/// When the connection is to be cut.
+pub(crate) async fn answer(cluster: Arc<Cluster>, request: Request) -> io::Result<Response> {
     let identity = identify(&cluster.tokens, &cluster.store, request.headers());
     record(&cluster, &request);
     if matches!(request.uri().path(), "/healthz" | "/livez" | "/readyz") {
-        return "ok".into_response();
+        return Ok("ok".into_response());
     }
-    let identity = match identity {
-        Ok(identity) => identity,
-        Err(status) => return status.into_response(),
+    let watch = Query::of(&request).is_true("watch");
+    let fault = cluster.faults.take(request.method().as_str(), request.uri().path(), watch);
+    let cut = || io::Error::other("the connection is cut");
+    match &fault {
+        Some(Outcome::Refused { code, retry_after_s }) => return Ok(refusal(*code, *retry_after_s)),
+        Some(Outcome::Delayed(delay)) => sleep(*delay).await,
+        Some(Outcome::Hung) => std::future::pending().await,
+        Some(Outcome::Cut) => return Err(cut()),
+        Some(Outcome::CutAfterwards) | None => {}
+    }
+    let response = match identity {
+        Ok(identity) => route(cluster, &identity, request).await.unwrap_or_else(IntoResponse::into_response),
+        Err(status) => status.into_response(),
     };
-    route(cluster, &identity, request).await.unwrap_or_else(IntoResponse::into_response)
+    if fault == Some(Outcome::CutAfterwards) { Err(cut()) } else { Ok(response) }
+}
+
+fn refusal(code: u16, retry_after_s: Option<u64>) -> Response {
+    let (reason, message) = match code {
+        401 => ("Unauthorized", "Unauthorized"),
+        410 => ("Expired", "The provided continue parameter is too old, or the resource version is"),
+        429 => ("TooManyRequests", "the server has received too many requests and has asked us to try again later"),
+        503 => ("ServiceUnavailable", "the server is currently unable to handle the request"),
+        504 => ("Timeout", "the server was unable to return a response in the time allotted"),
+        _ => ("InternalError", "Internal error occurred: etcdserver: request timed out"),
+    };
+    let mut status = Status::new(code, reason, message);
+    if let Some(seconds) = retry_after_s {
+        status.details = json!({"retryAfterSeconds": seconds});
+    }
+    let mut response = status.into_response();
+    if let Some(seconds) = retry_after_s {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
 }
 
 fn record(cluster: &Cluster, request: &Request) {

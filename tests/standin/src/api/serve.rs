@@ -1,6 +1,6 @@
 //! The listener: TLS, connections, and the time in which there is none.
 
-use std::{convert::Infallible, io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::{body::Body, http::Request};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
@@ -63,8 +63,8 @@ async fn connection(cluster: Arc<Cluster>, acceptor: TlsAcceptor, stream: TcpStr
     let Ok(stream) = acceptor.accept(stream).await else { return };
     let service = service_fn(move |request: Request<Incoming>| {
         let cluster = cluster.clone();
-        async move { Ok::<_, Infallible>(answer(cluster, request.map(Body::new)).await) }
+        async move { answer(cluster, request.map(Body::new)).await }
     });
-    // An error here is the client's: it went away.
+    // An error here is the client's, which went away, or was asked for.
     let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).with_upgrades().await;
 }

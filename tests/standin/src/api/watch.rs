@@ -10,12 +10,15 @@ use axum::{
 use futures::stream;
 use serde_json::{Value, json};
 use tokio::{
-    sync::mpsc,
+    sync::{mpsc, watch::Receiver},
     time::{Instant, sleep_until},
 };
 
 use super::{Call, status::Status};
-use crate::store::{Change, Event};
+use crate::{
+    faults::WatchFaults,
+    store::{Change, Event},
+};
 
 /// What is sent between two looks at the store may wait here until the client reads it.
 const BUFFER: usize = 256;
@@ -42,7 +45,11 @@ pub fn watch(call: Call) -> Result<Response, Status> {
         })?),
     };
     let (sender, receiver) = mpsc::channel(BUFFER);
-    tokio::spawn(run(call, start, timeout.map(|timeout| Instant::now() + timeout), sender));
+    // Before the answer, so that a fault after it finds the watch open.
+    let faults = call.cluster.faults.watches();
+    let opened = *faults.borrow();
+    let deadline = timeout.map(|timeout| Instant::now() + timeout);
+    tokio::spawn(run(call, start, deadline, (opened, faults), sender));
     let lines = stream::unfold(receiver, |mut receiver| async { receiver.recv().await.map(|line| (line, receiver)) });
     let mut response = Response::new(Body::from_stream(lines));
     response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
@@ -52,12 +59,16 @@ pub fn watch(call: Call) -> Result<Response, Status> {
 type Lines = mpsc::Sender<io::Result<Bytes>>;
 
 /// Ends when the client goes, the time is over, or a fault ends it.
-async fn run(call: Call, start: Option<u64>, deadline: Option<Instant>, lines: Lines) {
+async fn run(
+    call: Call,
+    start: Option<u64>,
+    deadline: Option<Instant>,
+    (opened, mut faults): (WatchFaults, Receiver<WatchFaults>),
+    lines: Lines,
+) {
     let key = call.resource().key();
     let store = &call.cluster.store;
     let mut newest = store.newest();
-    let mut faults = call.cluster.faults.watches();
-    let opened = *faults.borrow_and_update();
     let every = call.cluster.options.bookmarks_every;
     let bookmarks = call.query.get("allowWatchBookmarks") == "true";
     let mut bookmark_at = Instant::now() + every;

@@ -35,22 +35,31 @@ fn tag(image: &str) -> String {
     image.rsplit('/').next().and_then(|name| name.split_once(':')).map_or("latest", |(_, tag)| tag).to_owned()
 }
 
+/// The names of the containers of a pod.
+pub(super) fn names(pod: &Value) -> Vec<String> {
+    let containers = pod["spec"]["containers"].as_array().into_iter().flatten();
+    containers.filter_map(|container| container["name"].as_str().map(str::to_owned)).collect()
+}
+
 /// Starts all containers of a pod; each writes what its program says at first.
 ///
 /// # Errors
-/// The container that cannot start, and why.
-pub(super) fn start(cluster: &Cluster, pod: &Value) -> Result<(), (String, String)> {
+/// Why a container cannot start.
+pub(super) fn start(cluster: &Cluster, pod: &Value) -> Result<(), String> {
     let (namespace, pod_name) = place(pod);
+    let containers: Vec<&Value> = pod["spec"]["containers"].as_array().into_iter().flatten().collect();
+    let environments = containers
+        .iter()
+        .map(|container| environment::resolve(&cluster.store, pod, container))
+        .collect::<Result<Vec<_>, _>>()?;
     for container in pod["spec"]["initContainers"].as_array().into_iter().flatten() {
         let name = container["name"].as_str().unwrap_or_default();
         cluster.logs.start(namespace, pod_name, name, Arc::new(Log::default()));
     }
-    for container in pod["spec"]["containers"].as_array().into_iter().flatten() {
-        let name = container["name"].as_str().unwrap_or_default();
-        let env = environment::resolve(&cluster.store, pod, container).map_err(|why| (name.to_owned(), why))?;
+    for (container, env) in containers.into_iter().zip(environments) {
         let log = Arc::new(Log::default());
         run(cluster, pod, container, env, log.clone());
-        cluster.logs.start(namespace, pod_name, name, log);
+        cluster.logs.start(namespace, pod_name, container["name"].as_str().unwrap_or_default(), log);
     }
     Ok(())
 }
@@ -75,26 +84,34 @@ fn run(cluster: &Cluster, pod: &Value, container: &Value, env: BTreeMap<String, 
     cluster.processes.start(process);
 }
 
-/// The same state for every container of a pod.
-pub(super) fn statuses(pod: &Value, state: &Value, ready: bool) -> Value {
-    let old = &pod["status"]["containerStatuses"];
-    let containers = pod["spec"]["containers"].as_array().into_iter().flatten().enumerate();
-    let status = |(index, container): (usize, &Value)| {
-        let image = container["image"].as_str().unwrap_or_default();
-        let running = !state["running"].is_null();
-        let before = &old[index];
-        let mut status = json!({
-            "name": container["name"], "image": image, "ready": ready, "started": running,
-            "restartCount": before["restartCount"].as_u64().unwrap_or(0), "state": state,
-            "lastState": if before["lastState"].is_null() { json!({}) } else { before["lastState"].clone() },
-            "imageID": "", "containerID": "",
-        });
-        if running {
-            let id = pod["metadata"]["uid"].as_str().unwrap_or_default();
-            status["imageID"] = json!(image);
-            status["containerID"] = json!(format!("containerd://{id}-{index}-{}", status["restartCount"]));
-        }
-        status
-    };
-    containers.map(status).collect()
+/// How the containers of a pod are: all alike.
+pub(super) struct Shown {
+    /// `state`.
+    pub state: Value,
+    pub ready: bool,
+    /// `restartCount`.
+    pub restarts: u64,
+    /// `lastState`.
+    pub last: Value,
+}
+
+impl Shown {
+    /// `status.containerStatuses`.
+    pub(super) fn statuses(&self, pod: &Value) -> Value {
+        let id = pod["metadata"]["uid"].as_str().unwrap_or_default();
+        let status = |(index, container): (usize, &Value)| {
+            let running = !self.state["running"].is_null();
+            let mut status = json!({
+                "name": container["name"], "image": container["image"], "ready": self.ready, "started": running,
+                "restartCount": self.restarts, "state": self.state, "lastState": self.last,
+                "imageID": "", "containerID": "",
+            });
+            if running {
+                status["imageID"] = container["image"].clone();
+                status["containerID"] = json!(format!("containerd://{id}-{index}-{}", self.restarts));
+            }
+            status
+        };
+        pod["spec"]["containers"].as_array().into_iter().flatten().enumerate().map(status).collect()
+    }
 }

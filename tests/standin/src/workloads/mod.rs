@@ -38,11 +38,13 @@ pub(crate) async fn run(cluster: Arc<Cluster>) {
     let mut newest = cluster.store.newest();
     let mut endpoints = cluster.endpoints.changes();
     let mut faults = cluster.faults.pods();
+    let mut processes = cluster.processes.changes();
     let mut memory = Memory::default();
     loop {
         newest.borrow_and_update();
         endpoints.borrow_and_update();
         faults.borrow_and_update();
+        processes.borrow_and_update();
         let wakes = [
             deployments::reconcile(&cluster, &mut memory),
             replicasets::reconcile(&cluster),
@@ -54,6 +56,7 @@ pub(crate) async fn run(cluster: Arc<Cluster>) {
             _ = newest.changed() => {}
             _ = endpoints.changed() => {}
             _ = faults.changed() => {}
+            _ = processes.changed() => {}
             () = sleep_until(wake.unwrap_or_else(Instant::now)), if wake.is_some() => {}
         }
     }

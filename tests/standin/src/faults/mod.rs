@@ -1,10 +1,21 @@
 //! What goes wrong on request; a test may switch it at any time.
 
+mod pods;
+mod requests;
+
 use std::sync::Mutex;
 
 use tokio::sync::watch;
 
+pub use self::{
+    pods::PodFault,
+    requests::{Matcher, Outcome},
+};
+
 const HELD: &str = "no thread panics while it holds a fault";
+
+/// The beginning of a pod's name, and its fault; the newest first.
+type PodFaults = Vec<(String, PodFault)>;
 
 /// The faults that are on.
 #[derive(Default)]
@@ -12,7 +23,8 @@ pub struct Faults {
     clock_skew_seconds: Mutex<i64>,
     watches: watch::Sender<WatchFaults>,
     unreachable: watch::Sender<bool>,
-    pods: watch::Sender<u64>,
+    pods: watch::Sender<PodFaults>,
+    requests: requests::Rules,
 }
 
 /// How often each thing has happened to the watches that were open then.
@@ -65,7 +77,35 @@ impl Faults {
         self.watches.subscribe()
     }
 
-    pub(crate) fn pods(&self) -> watch::Receiver<u64> {
+    /// Lets the next `times` requests that match fail; `usize::MAX` is until [`Faults::answer_all`].
+    pub fn fail(&self, matcher: Matcher, times: usize, outcome: Outcome) {
+        self.requests.add(matcher, times, outcome);
+    }
+
+    /// Ends what [`Faults::fail`] began.
+    pub fn answer_all(&self) {
+        self.requests.clear();
+    }
+
+    /// From now on, pods whose name begins with `prefix` have a fault when they start.
+    pub fn break_pods(&self, prefix: &str, fault: PodFault) {
+        self.pods.send_modify(|pods| pods.insert(0, (prefix.into(), fault)));
+    }
+
+    /// Ends what [`Faults::break_pods`] began; pods that wait or crash then start.
+    pub fn heal_pods(&self) {
+        self.pods.send_modify(Vec::clear);
+    }
+
+    pub(crate) fn take(&self, method: &str, path: &str, watch: bool) -> Option<Outcome> {
+        self.requests.take(method, path, watch)
+    }
+
+    pub(crate) fn of_pod(&self, name: &str) -> Option<PodFault> {
+        self.pods.borrow().iter().find(|(prefix, _)| name.starts_with(prefix)).map(|(_, fault)| fault.clone())
+    }
+
+    pub(crate) fn pods(&self) -> watch::Receiver<PodFaults> {
         self.pods.subscribe()
     }
 
