@@ -69,8 +69,8 @@ fn hostname(authority: &str) -> Option<String> {
             return None;
         }
     }
-    if host.starts_with('[') {
-        let (inside, port) = host[1..].split_once(']')?;
+    if let Some(literal) = host.strip_prefix('[') {
+        let (inside, port) = literal.split_once(']')?;
         let address = inside.split('%').next().unwrap_or_default();
         return (is_port(port) && address.parse::<std::net::Ipv6Addr>().is_ok())
             .then(|| inside.replacen("%25", "%", 1));

@@ -1,19 +1,37 @@
 //! What happens inside the containers of Argo CD.
 
-use std::{io, sync::Arc};
+use std::{collections::HashMap, io, sync::Arc, time::SystemTime};
 
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, task::JoinHandle};
 
-use crate::{Cluster, processes::Process};
+use crate::{
+    Cluster,
+    processes::{Component, Process},
+};
 
+mod controller;
 mod duration;
+mod faults;
+mod git;
 mod gopath;
 mod gourl;
 mod log;
+mod manifests;
+mod repo_server;
 mod semver;
+mod server;
 pub mod settings;
 pub mod version;
 pub mod webhook;
+
+pub use faults::ArgoFaults;
+
+/// What the parts of Argo CD share.
+pub(crate) struct Argo {
+    cluster: Arc<Cluster>,
+    repo: repo_server::RepoServer,
+    _dir: tempfile::TempDir,
+}
 
 /// Starts the Git server on `git`, and everything that follows the containers in `cluster.processes`: a listener for
 /// each argocd-server (it tells `cluster.endpoints` where), the controllers, the repo-servers. Called once, in the
@@ -23,10 +41,51 @@ pub mod webhook;
 /// What keeps a part from starting.
 pub async fn start(cluster: Arc<Cluster>, git: TcpListener) -> io::Result<()> {
     tokio::spawn(cluster.git_server.clone().serve(git, cluster.git_root.clone()));
+    let dir = tempfile::Builder::new().prefix("standin-repos-").tempdir()?;
+    let repo = repo_server::RepoServer::new(cluster.clone(), dir.path().to_owned());
+    let argo = Arc::new(Argo { cluster, repo, _dir: dir });
+    let (controllers, servers) = (argo.clone(), argo.clone());
+    tokio::spawn(follow(argo.cluster.clone(), Component::Controller, move |process| {
+        tokio::spawn(controller::run(controllers.clone(), process))
+    }));
+    tokio::spawn(follow(argo.cluster.clone(), Component::Server, move |process| {
+        tokio::spawn(server::run(servers.clone(), process))
+    }));
     Ok(())
+}
+
+/// Keeps a task for each running container of a component.
+async fn follow(cluster: Arc<Cluster>, component: Component, run: impl Fn(Process) -> JoinHandle<()>) {
+    let mut tasks: HashMap<(String, String, SystemTime), JoinHandle<()>> = HashMap::new();
+    let mut changes = cluster.processes.changes();
+    loop {
+        changes.mark_unchanged();
+        let running = cluster.processes.of(component);
+        let key = |process: &Process| (process.namespace.clone(), process.pod.clone(), process.started_at);
+        tasks.retain(|known, task| {
+            let runs = running.iter().any(|process| key(process) == *known);
+            if !runs {
+                task.abort();
+            }
+            runs
+        });
+        for process in running {
+            tasks.entry(key(&process)).or_insert_with(|| run(process));
+        }
+        if changes.changed().await.is_err() {
+            return;
+        }
+    }
 }
 
 /// The lines that the container prints when it starts.
 pub fn startup_log(process: &Process) -> Vec<String> {
     settings::startup_log(process)
+}
+
+/// A number from 0 up to 1, for pauses that are random in Argo CD, too.
+fn random() -> f64 {
+    use std::hash::{BuildHasher, Hasher, RandomState};
+    let bits = RandomState::new().build_hasher().finish();
+    (bits >> 11) as f64 / (1_u64 << 53) as f64
 }

@@ -97,7 +97,8 @@ impl Parts<'_> {
         let mut numbers = [None; 3];
         for (index, part) in text.split('.').enumerate() {
             let digits = !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
-            if !digits && !(wildcards && is_wildcard(part)) {
+            let wildcard = wildcards && is_wildcard(part);
+            if !digits && !wildcard {
                 return None;
             }
             *numbers.get_mut(index)? = Some(part);

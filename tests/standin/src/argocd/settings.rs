@@ -161,10 +161,26 @@ pub fn revision_cache(process: &Process) -> Start<Duration> {
     reader.finish(if expiration < Duration::from_secs(1) { hour } else { expiration })
 }
 
+/// A setting that is text: the flag, else the variable.
+pub fn setting(process: &Process, name: &str, variable: &str) -> Option<String> {
+    flag(process, name).or_else(|| process.env.get(variable).cloned())
+}
+
+/// A setting that is on or off: the flag (`--name` or `--name=true`), else the variable.
+pub fn bool_setting(process: &Process, name: &str, variable: &str) -> bool {
+    let long = format!("--{name}");
+    let of_flag = process.args.iter().rev().find_map(|argument| match argument.strip_prefix(&long)? {
+        "" | "=true" => Some(true),
+        "=false" => Some(false),
+        _ => None,
+    });
+    let of_env = || process.env.get(variable).is_some_and(|value| value.eq_ignore_ascii_case("true"));
+    of_flag.unwrap_or_else(of_env)
+}
+
 /// The further namespaces that a controller or a server serves.
 pub fn application_namespaces(process: &Process) -> Vec<String> {
-    let variable = process.env.get("ARGOCD_APPLICATION_NAMESPACES").cloned();
-    let list = flag(process, "application-namespaces").or(variable).unwrap_or_default();
+    let list = setting(process, "application-namespaces", "ARGOCD_APPLICATION_NAMESPACES").unwrap_or_default();
     list.split(',').map(|item| item.trim().to_owned()).filter(|item| !item.is_empty()).collect()
 }
 

@@ -11,6 +11,7 @@ pub use self::{
     pods::PodFault,
     requests::{Matcher, Outcome},
 };
+use crate::argocd::ArgoFaults;
 
 const HELD: &str = "no thread panics while it holds a fault";
 
@@ -20,6 +21,8 @@ type PodFaults = Vec<(String, PodFault)>;
 /// The faults that are on.
 #[derive(Default)]
 pub struct Faults {
+    /// Those inside Argo CD.
+    pub argo: ArgoFaults,
     clock_skew_seconds: Mutex<i64>,
     watches: watch::Sender<WatchFaults>,
     unreachable: watch::Sender<bool>,

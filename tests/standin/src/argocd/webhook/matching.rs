@@ -168,15 +168,19 @@ fn reference_matches(target: &str, push: &Push, version: Version) -> bool {
         return push.touched_head;
     }
     let full = target.starts_with("refs/heads/") || target.starts_with("refs/tags/");
-    let wanted = if full { last } else { target };
-    if wanted == push.revision {
+    revisions_match(&push.revision, if full { last } else { target }, version)
+}
+
+/// Whether a name is the one wanted, or a version in the range wanted.
+fn revisions_match(revision: &str, wanted: &str, version: Version) -> bool {
+    if wanted == revision {
         return true;
     }
     if !version.since(&[(2, 14, 9), (3, 0, 0)]) {
         return false;
     }
     let library = Library::of(version);
-    match (Constraint::parse(wanted, library), Semver::parse(&push.revision, library)) {
+    match (Constraint::parse(wanted, library), Semver::parse(revision, library)) {
         (Some(constraint), Some(pushed)) => constraint.contains(&pushed, library),
         _ => false,
     }
@@ -223,6 +227,35 @@ fn files_matter(paths: &[String], files: &[String], version: Version) -> bool {
 fn is_inside(folder: &str, file: &str) -> bool {
     let (folder, holder) = (gopath::clean(folder), gopath::dir(file));
     folder == "/" || holder == folder || holder.starts_with(&format!("{folder}/"))
+}
+
+/// Whether the handler of a server of `version` panics over a push instead of matching it.
+pub fn panics(provider: Provider, body: &Value, version: Version) -> bool {
+    let before_fix = !version.since(&[(2, 14, 20), (3, 0, 19), (3, 1, 8), (3, 2, 0)]);
+    match provider {
+        Provider::Gogs if before_fix && !body["repository"].is_object() => return true,
+        Provider::AzureDevOps if before_fix && !body["resource"]["refUpdates"][0].is_object() => return true,
+        _ => {}
+    }
+    // The first character of the path was cut off without a look whether there is one.
+    let has_no_path = |url: &String| gourl::parse(url).is_some_and(|url| url.path.is_empty());
+    !version.at_least(3, 1) && push(provider, body, version).urls.iter().any(has_no_path)
+}
+
+/// Whether a new image at ghcr.io touches `application` (argo-cd v3.5.1 util/webhook/registry.go).
+pub fn judge_image(url: &str, tag: &str, application: &Value, version: Version) -> bool {
+    let spec = &application["spec"];
+    let hydrated = spec["sourceHydrator"].is_object();
+    let mut sources = sources(spec, hydrated);
+    if hydrated {
+        sources.push(Source::of(&spec["sourceHydrator"]["drySource"]));
+    }
+    let normal = |url: &str| {
+        let url = url.strip_prefix("oci://").unwrap_or(url);
+        url.strip_suffix('/').unwrap_or(url).to_lowercase()
+    };
+    let in_range = |target: &str| revisions_match(tag, target, version);
+    sources.iter().any(|source| normal(&source.repo_url) == normal(url) && in_range(&source.target_revision))
 }
 
 /// Whether an install serves the Applications of `namespace`: its own, and those that a glob or a `/expression/`

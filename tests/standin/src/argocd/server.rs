@@ -1,0 +1,389 @@
+//! argocd-server: one listener for each of its containers, with TLS and plain HTTP on one port, and the webhook behind
+//! it (argo-cd v3.5.1 server/server.go).
+
+use std::{
+    io,
+    net::{Ipv4Addr, SocketAddr},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use axum::body::Body;
+use base64::{Engine, engine::general_purpose::STANDARD};
+use futures::StreamExt;
+use hyper::{Request, Response, StatusCode, body::Incoming, header, server::conn::http1, service::service_fn};
+use hyper_util::rt::TokioIo;
+use rustls::{
+    ServerConfig,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+};
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::{TcpListener, TcpStream},
+    sync::{Notify, mpsc},
+    task::JoinSet,
+};
+use tokio_rustls::TlsAcceptor;
+
+use super::{
+    Argo,
+    log::{Level, Logger},
+    manifests::secret_value,
+    random,
+    settings::{bool_setting, setting},
+    version::Version,
+    webhook::{self, Answer, Handler, Payload, Secrets},
+};
+use crate::{certificates, processes::Process};
+
+/// How many payloads wait at most.
+const QUEUE: usize = 50_000;
+/// How long the listeners are closed while the server restarts inside its process.
+const RESTART: Duration = Duration::from_millis(20);
+
+/// One container of argocd-server.
+struct Server {
+    handler: Arc<Handler>,
+    queue: mpsc::Sender<Payload>,
+    /// Replaced when the server restarts inside its process.
+    built: Mutex<Arc<Built>>,
+    restarting: AtomicBool,
+    /// A panic that nothing catches ends the process.
+    crash: Notify,
+    root: String,
+}
+
+/// What is read when the HTTP server is built.
+struct Built {
+    secrets: Secrets,
+    /// `None` with `server.insecure`.
+    tls: Option<Arc<ServerConfig>>,
+    limit_mb: u64,
+}
+
+/// Runs one container of argocd-server until it is dropped.
+pub async fn run(argo: Arc<Argo>, process: Process) {
+    let (namespace, pod) = (process.namespace.clone(), process.pod.clone());
+    while let Ok(listener) = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await {
+        let Ok(address) = listener.local_addr() else { return };
+        let open = Open::new(argo.clone(), namespace.clone(), pod.clone(), address);
+        serve(argo.clone(), &process, listener).await;
+        drop(open);
+        // The kubelet starts the container again.
+        tokio::time::sleep(argo.cluster.options.pod_start).await;
+    }
+}
+
+/// Serves until the process crashes.
+async fn serve(argo: Arc<Argo>, process: &Process, listener: TcpListener) {
+    let (queue, payloads) = mpsc::channel(QUEUE);
+    let handler = Arc::new(Handler {
+        argo,
+        process: process.clone(),
+        version: Version::of_tag(&process.version),
+        logger: Logger::of(process),
+        jitter: Mutex::default(),
+    });
+    let built = Mutex::new(Arc::new(build(&handler)));
+    let root = setting(process, "rootpath", "ARGOCD_SERVER_ROOTPATH").unwrap_or_default();
+    let root = if root.trim_matches('/').is_empty() { String::new() } else { format!("/{}", root.trim_matches('/')) };
+    let server =
+        Arc::new(Server { handler, queue, built, restarting: AtomicBool::new(false), crash: Notify::new(), root });
+    server.announce();
+    let mut tasks = JoinSet::new();
+    tasks.spawn(server.clone().work(payloads));
+    tasks.spawn(server.clone().follow_secrets());
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => {
+                while tasks.try_join_next().is_some() {}
+                let Ok((connection, _)) = accepted else { return };
+                tasks.spawn(server.clone().connection(connection));
+            }
+            () = server.crash.notified() => return,
+        }
+    }
+}
+
+/// Tells the Service where a server listens for as long as it does.
+struct Open {
+    argo: Arc<Argo>,
+    namespace: String,
+    pod: String,
+}
+
+impl Open {
+    fn new(argo: Arc<Argo>, namespace: String, pod: String, address: SocketAddr) -> Open {
+        argo.cluster.endpoints.open(&namespace, &pod, address);
+        Open { argo, namespace, pod }
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.argo.cluster.endpoints.close(&self.namespace, &self.pod);
+    }
+}
+
+fn build(handler: &Handler) -> Built {
+    let (store, install, version) = (&handler.argo.cluster.store, &handler.process.namespace, handler.version);
+    let secrets = Secrets::read(store, install, version, &mut |warning| {
+        handler.logger.print(Level::Warning, &warning, &[]);
+    });
+    if version.at_least(3, 5) && secrets.github.is_empty() {
+        let message = "GHCR webhook secret is not configured; incoming webhook events will not be validated";
+        handler.logger.print(Level::Warning, message, &[]);
+    }
+    handler.read_jitter();
+    let default_mb = if version.at_least(2, 14) { 50 } else { 1024 };
+    let config = store.get("configmaps", install, "argocd-cm").unwrap_or_default();
+    let limit_mb = config["data"]["webhook.maxPayloadSizeMB"].as_str().and_then(|text| text.parse().ok());
+    let insecure = bool_setting(&handler.process, "insecure", "ARGOCD_SERVER_INSECURE");
+    let tls = if insecure { None } else { tls(handler) };
+    Built { secrets, tls, limit_mb: limit_mb.unwrap_or(default_mb) }
+}
+
+/// The certificate in `argocd-server-tls`, else in `argocd-secret`, else a new one that is put there.
+fn tls(handler: &Handler) -> Option<Arc<ServerConfig>> {
+    let (store, install) = (&handler.argo.cluster.store, &handler.process.namespace);
+    let pair = |secret: &Value| Some((secret_value(secret, "tls.crt")?, secret_value(secret, "tls.key")?));
+    let found = ["argocd-server-tls", "argocd-secret"]
+        .iter()
+        .find_map(|name| pair(&store.get("secrets", install, name)?))
+        .and_then(|(certificate, key)| tls_of(&certificate, &key));
+    found.or_else(|| {
+        let mut names = vec!["localhost".to_owned(), "argocd-server".to_owned()];
+        names.extend(["", ".svc", ".svc.cluster.local"].map(|domain| format!("argocd-server.{install}{domain}")));
+        let (certificate, key) = certificates::self_signed(&names);
+        let _ = store.update("secrets", install, "argocd-secret", |secret| {
+            secret["data"]["tls.crt"] = json!(STANDARD.encode(&certificate));
+            secret["data"]["tls.key"] = json!(STANDARD.encode(&key));
+            Ok(())
+        });
+        tls_of(&certificate, &key)
+    })
+}
+
+fn tls_of(certificate: &str, key: &str) -> Option<Arc<ServerConfig>> {
+    let chain: Vec<_> = CertificateDer::pem_slice_iter(certificate.as_bytes()).collect::<Result<_, _>>().ok()?;
+    let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).ok()?;
+    let builder = ServerConfig::builder_with_provider(certificates::provider());
+    let versions = builder.with_safe_default_protocol_versions().ok()?;
+    let mut config = versions.with_no_client_auth().with_single_cert(chain, key).ok()?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Some(Arc::new(config))
+}
+
+impl Server {
+    fn built(&self) -> Arc<Built> {
+        self.built.lock().expect("no thread panics while it holds the settings").clone()
+    }
+
+    fn announce(&self) {
+        let Handler { process, logger, .. } = &*self.handler;
+        let message = format!(
+            "argocd {}+standin serving on port 8080 (url: , tls: {}, namespace: {}, sso: false)",
+            process.version,
+            self.built().tls.is_some(),
+            process.namespace
+        );
+        logger.info(&message, &[]);
+    }
+
+    /// Takes payloads from the queue.
+    async fn work(self: Arc<Self>, mut payloads: mpsc::Receiver<Payload>) {
+        let (version, logger) = (self.handler.version, &self.handler.logger);
+        let recovers = version.since(&[(2, 14, 21), (3, 0, 20), (3, 1, 9), (3, 2, 0)]);
+        while let Some(payload) = payloads.recv().await {
+            let delay = self.handler.argo.cluster.faults.argo.event_delay();
+            if !delay.is_zero() {
+                tokio::time::sleep(delay).await;
+            }
+            if webhook::handle(&self.handler, payload) {
+                continue;
+            }
+            let reason = "runtime error: invalid memory address or nil pointer dereference";
+            if recovers {
+                let message = format!("panic while processing api-server webhook event: {reason}");
+                logger.print(Level::Error, &message, &[("component", json!("api-server-webhook"))]);
+            } else {
+                self.handler.process.print(format!("panic: {reason}"));
+                self.crash.notify_one();
+            }
+        }
+    }
+
+    /// Restarts the server inside its process when one of the secrets that it watches has changed.
+    async fn follow_secrets(self: Arc<Self>) {
+        let Handler { argo, process, version, logger, .. } = &*self.handler;
+        let store = &argo.cluster.store;
+        let mut newest = store.newest();
+        let mut seen = 0;
+        loop {
+            let now = *newest.borrow_and_update();
+            let changed = store.since("secrets", seen).is_none_or(|events| !events.is_empty());
+            seen = now;
+            if changed {
+                let read = Secrets::read(store, &process.namespace, *version, &mut |_| {});
+                if let Some(what) = self.built().secrets.reload_reason(&read) {
+                    let own = argo.cluster.faults.argo.reload_delay(&process.pod);
+                    let usual = argo.cluster.options.secret_reload.mul_f64(0.5 + random());
+                    tokio::time::sleep(own.unwrap_or(usual)).await;
+                    logger.info(&format!("{what} modified. restarting"), &[]);
+                    self.restart().await;
+                    continue;
+                }
+            }
+            if newest.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    async fn restart(&self) {
+        if self.handler.version.at_least(2, 14) {
+            self.handler.logger.info("API Server received signal: GracefulRestartSignal", &[]);
+        }
+        self.restarting.store(true, Ordering::SeqCst);
+        tokio::time::sleep(RESTART).await;
+        let built = Arc::new(build(&self.handler));
+        *self.built.lock().expect("no thread panics while it holds the settings") = built;
+        self.restarting.store(false, Ordering::SeqCst);
+        self.announce();
+    }
+
+    /// One connection; the first byte tells TLS from HTTP.
+    async fn connection(self: Arc<Self>, connection: TcpStream) {
+        let mut first = [0];
+        let drops = self.handler.argo.cluster.faults.argo.drops_a_connection();
+        if drops || self.restarting.load(Ordering::SeqCst) || connection.peek(&mut first).await.is_err() {
+            return;
+        }
+        let tls = self.built().tls.clone();
+        match (tls, first[0] == 0x16) {
+            (Some(config), true) => {
+                if let Ok(connection) = TlsAcceptor::from(config).accept(connection).await {
+                    self.http(connection, false).await;
+                }
+            }
+            (Some(_), false) => self.http(connection, true).await,
+            (None, false) => self.http(connection, false).await,
+            // TLS to a server that has none: nothing that it understands.
+            (None, true) => {}
+        }
+    }
+
+    async fn http(self: Arc<Self>, connection: impl AsyncRead + AsyncWrite + Unpin, redirects: bool) {
+        let service = service_fn(|request| {
+            let server = self.clone();
+            async move { if redirects { Ok(redirect(&request)) } else { server.answer(request).await } }
+        });
+        // Whether the client stays to the end is its own affair.
+        let _ = http1::Builder::new().serve_connection(TokioIo::new(connection), service).await;
+    }
+
+    /// An error ends the connection without an answer.
+    async fn answer(&self, request: Request<Incoming>) -> io::Result<Response<Body>> {
+        let Some(path) = request.uri().path().strip_prefix(self.root.as_str()) else {
+            return Ok(text(StatusCode::NOT_FOUND, "404 page not found\n"));
+        };
+        match path {
+            "/api/webhook" => self.webhook(request).await,
+            "/healthz" => Ok(text(StatusCode::OK, "ok")),
+            "/api/version" => {
+                let version = json!({"Version": format!("{}+standin", self.handler.process.version)});
+                Ok(json_answer(StatusCode::OK, &version))
+            }
+            path if path.starts_with("/api/") => {
+                Ok(json_answer(StatusCode::NOT_FOUND, &json!({"code": 5, "message": "Not Found", "details": []})))
+            }
+            _ => Ok(text(StatusCode::NOT_FOUND, "404 page not found\n")),
+        }
+    }
+
+    async fn webhook(&self, request: Request<Incoming>) -> io::Result<Response<Body>> {
+        let (built, version) = (self.built(), self.handler.version);
+        if self.handler.argo.cluster.faults.argo.webhook_is_unavailable() {
+            return Ok(self.queue_is_full());
+        }
+        let (head, body) = request.into_parts();
+        let limit = usize::try_from(built.limit_mb * 1024 * 1024).unwrap_or(usize::MAX);
+        let limit = if webhook::limits_size(version) { limit } else { usize::MAX };
+        let body = read(Body::new(body), limit).await?;
+        let request = webhook::Request { method: &head.method, headers: &head.headers, body: body.as_deref() };
+        match webhook::answer(&request, &built.secrets, version, built.limit_mb) {
+            Answer::HangUp => Err(io::ErrorKind::ConnectionAborted.into()),
+            Answer::Accepted(None) => Ok(text(StatusCode::OK, "")),
+            Answer::Accepted(Some(payload)) if !version.at_least(2, 13) => {
+                let survived = webhook::handle(&self.handler, payload);
+                survived.then(|| text(StatusCode::OK, "")).ok_or_else(|| io::ErrorKind::ConnectionAborted.into())
+            }
+            Answer::Accepted(Some(payload)) => match self.queue.try_send(payload) {
+                Ok(()) => Ok(text(StatusCode::OK, "")),
+                Err(_) => Ok(self.queue_is_full()),
+            },
+            Answer::Refused(status, body, lines) => {
+                for (level, line, security) in lines {
+                    let fields = [("security", json!(3))];
+                    self.handler.logger.print(level, &line, if security { &fields } else { &[] });
+                }
+                Ok(text(status, &format!("{body}\n")))
+            }
+        }
+    }
+
+    fn queue_is_full(&self) -> Response<Body> {
+        let message = "Queue is full, discarding webhook payload";
+        self.handler.logger.info(message, &[]);
+        text(StatusCode::SERVICE_UNAVAILABLE, &format!("{message}\n"))
+    }
+}
+
+/// The whole body; `None` when it is longer than `limit`. What is over the limit is read and dropped.
+async fn read(body: Body, limit: usize) -> io::Result<Option<Vec<u8>>> {
+    let mut all = Vec::new();
+    let mut too_long = false;
+    let mut chunks = body.into_data_stream();
+    while let Some(chunk) = chunks.next().await {
+        let chunk = chunk.map_err(io::Error::other)?;
+        too_long |= all.len() + chunk.len() > limit;
+        if !too_long {
+            all.extend_from_slice(&chunk);
+        }
+    }
+    Ok((!too_long).then_some(all))
+}
+
+/// Plain HTTP where TLS is on.
+fn redirect(request: &Request<Incoming>) -> Response<Body> {
+    let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
+    let mut response = text(StatusCode::TEMPORARY_REDIRECT, "");
+    if let Ok(location) = format!("https://{host}{path}").parse() {
+        response.headers_mut().insert(header::LOCATION, location);
+    }
+    response
+}
+
+fn text(status: StatusCode, body: &str) -> Response<Body> {
+    let mut response = Response::new(Body::from(body.to_owned()));
+    *response.status_mut() = status;
+    if !body.is_empty() {
+        let plain = header::HeaderValue::from_static("text/plain; charset=utf-8");
+        response.headers_mut().insert(header::CONTENT_TYPE, plain);
+        let nosniff = header::HeaderValue::from_static("nosniff");
+        response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
+    }
+    response
+}
+
+fn json_answer(status: StatusCode, body: &Value) -> Response<Body> {
+    let mut response = Response::new(Body::from(body.to_string()));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
+    response
+}
