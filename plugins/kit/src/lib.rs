@@ -9,6 +9,7 @@
 //! | [`record`] | the event record that moves down a pipeline |
 //! | [`duration`], [`moment`] | Go durations, points in time in UNIX seconds and milliseconds |
 //! | [`file`] | files that are written whole or not at all |
+//! | [`paths`] | which changed files concern an Application |
 //! | [`version`] | the version of an Argo CD |
 //! | `cluster`, `application` | the Kubernetes client and its flags, the names of Applications (feature `cluster`) |
 
@@ -24,6 +25,7 @@ pub mod exit;
 pub mod file;
 pub mod moment;
 pub mod output;
+pub mod paths;
 pub mod record;
 pub mod talk;
 pub mod version;
