@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
+use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::{
@@ -37,6 +38,13 @@ pub struct Options {
     pub install: Install,
     /// `data` of `argocd-cm`, beyond what the kind of install puts there.
     pub settings: BTreeMap<String, String>,
+    /// `data` of `argocd-cmd-params-cm`, beyond what follows from `log_format`.
+    pub parameters: BTreeMap<String, String>,
+    /// Arguments of the application controller beyond its program: `--app-resync=60`.
+    pub controller_args: Vec<String>,
+    /// Entries of the controller's `env` that replace those of the same name, or come after all: a literal value, or a
+    /// reference to another ConfigMap.
+    pub controller_env: Vec<Value>,
     /// How long a new pod takes to become ready, and an old one to go.
     pub pod_start: Duration,
     /// How often a watch that allows bookmarks gets one.
@@ -56,6 +64,9 @@ impl Default for Options {
             servers: 1,
             install: Install::Stock,
             settings: BTreeMap::new(),
+            parameters: BTreeMap::new(),
+            controller_args: Vec::new(),
+            controller_env: Vec::new(),
             pod_start: Duration::from_millis(50),
             bookmarks_every: Duration::from_secs(10),
             secret_reload: Duration::from_millis(300),

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::{Options, processes::Component};
+use crate::{Options, names, processes::Component};
 
 /// How Argo CD was installed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -121,5 +121,27 @@ impl<'a> Shape<'a> {
             data.insert(key.clone(), json!(value));
         }
         data
+    }
+}
+
+/// The marks of whoever keeps a ConfigMap as it is: Helm's labels and annotations, the operator's `ArgoCD` object as its
+/// owner.
+pub(super) fn mark(options: &Options, metadata: &mut Value) {
+    match &options.install {
+        Install::Helm { release } => {
+            metadata["labels"]["app.kubernetes.io/instance"] = json!(release);
+            metadata["labels"]["app.kubernetes.io/managed-by"] = json!("Helm");
+            metadata["annotations"] =
+                json!({"meta.helm.sh/release-name": release, "meta.helm.sh/release-namespace": options.namespace});
+        }
+        Install::Operator { name } => {
+            metadata["labels"]["app.kubernetes.io/managed-by"] = json!(name);
+            let uid = format!("00000000-0000-4000-9000-{:0>12}", names::hash(name, 8));
+            metadata["ownerReferences"] = json!([{
+                "apiVersion": "argoproj.io/v1beta1", "kind": "ArgoCD", "name": name, "uid": uid,
+                "controller": true, "blockOwnerDeletion": true,
+            }]);
+        }
+        Install::Stock | Install::Core | Install::Dynamic => {}
     }
 }

@@ -73,25 +73,24 @@ fn config_map(cluster: &Cluster, name: &str, data: Map<String, Value>) -> Value 
         "apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {"name": name, "namespace": cluster.options.namespace, "labels": labels(name)},
     });
+    kind::mark(&cluster.options, &mut object["metadata"]);
     if !data.is_empty() {
         object["data"] = Value::Object(data);
     }
     object
 }
 
-/// `argocd-cmd-params-cm`: the log format, when one was chosen.
+/// `argocd-cmd-params-cm`: the log format, when one was chosen, and what the options add.
 fn parameters(cluster: &Cluster) -> Map<String, Value> {
-    let mut data = Map::new();
     let format = match cluster.options.log_format {
-        Some(LogFormat::Json) => "json",
-        Some(LogFormat::Text) => "text",
-        None if matches!(cluster.options.install, Install::Helm { .. }) => "text",
-        None => return data,
+        Some(LogFormat::Json) => Some("json"),
+        Some(LogFormat::Text) => Some("text"),
+        None => matches!(cluster.options.install, Install::Helm { .. }).then_some("text"),
     };
-    for component in ["controller", "reposerver", "server"] {
-        data.insert(format!("{component}.log.format"), json!(format));
-    }
-    data
+    let formats = format.into_iter().flat_map(|format| {
+        ["controller", "reposerver", "server"].map(|component| (format!("{component}.log.format"), json!(format)))
+    });
+    formats.chain(cluster.options.parameters.iter().map(|(key, value)| (key.clone(), json!(value)))).collect()
 }
 
 /// `argocd-secret` with the self-signed certificate that argocd-server puts there.

@@ -3,13 +3,23 @@
 use serde_json::{Value, json};
 
 use super::kind::{Install, Part, Shape};
-use crate::{Options, processes::Component};
+use crate::{Options, argocd::version::Version, names, processes::Component};
 
 const CM: &str = "argocd-cm";
 const PARAMS: &str = "argocd-cmd-params-cm";
 
 /// Variable, ConfigMap, key: what the suite or the stand-in reads of the manifests (argo-cd v3.5.1 manifests/base).
 type Wire = (&'static str, &'static str, &'static str);
+
+/// Variables that older manifests do not have, with the version in which they came.
+const SINCE: &[(&str, u32, u32)] = &[
+    ("ARGOCD_RECONCILIATION_JITTER", 2, 10),
+    ("ARGOCD_REPO_ERROR_GRACE_PERIOD_SECONDS", 2, 10),
+    ("ARGOCD_REVISION_CACHE_LOCK_TIMEOUT", 2, 11),
+    ("ARGOCD_SERVER_WEBHOOK_PARALLELISM_LIMIT", 2, 13),
+    ("ARGOCD_LOG_FORMAT_TIMESTAMP", 3, 0),
+    ("ARGOCD_SERVER_WEBHOOK_REFRESH_WORKERS", 3, 5),
+];
 
 const CONTROLLER: &[Wire] = &[
     ("ARGOCD_RECONCILIATION_TIMEOUT", CM, "timeout.reconciliation"),
@@ -56,7 +66,7 @@ pub(super) fn workloads(options: &Options, shape: &Shape) -> Vec<(&'static str, 
         (Component::Controller, options.controllers),
     ] {
         let Some(part) = shape.part(component) else { continue };
-        let template = template(options, &part);
+        let template = template(options, shape, &part);
         if component != Component::Controller || options.install == Install::Dynamic {
             let spec = json!({"replicas": replicas, "selector": {"matchLabels": part.selector}, "template": template});
             all.push(("deployments.apps", workload(options, &part, "Deployment", spec)));
@@ -91,7 +101,7 @@ fn workload(options: &Options, part: &Part, kind: &str, mut spec: Value) -> Valu
     })
 }
 
-fn template(options: &Options, part: &Part) -> Value {
+fn template(options: &Options, shape: &Shape, part: &Part) -> Value {
     let (program, wires, ports) = match part.component {
         Component::Controller => ("argocd-application-controller", CONTROLLER, json!([{"containerPort": 8082}])),
         Component::RepoServer => {
@@ -108,20 +118,38 @@ fn template(options: &Options, part: &Part) -> Value {
     if options.install == Install::Dynamic && part.component == Component::Controller {
         env.push(json!({"name": "ARGOCD_ENABLE_DYNAMIC_CLUSTER_DISTRIBUTION", "value": "true"}));
     }
-    for (variable, map, key) in wires {
+    let version = Version::of_tag(&options.version);
+    let has =
+        |variable: &str| SINCE.iter().all(|(name, major, minor)| *name != variable || version.at_least(*major, *minor));
+    for (variable, map, key) in wires.iter().filter(|(variable, ..)| has(variable)) {
         let reference = json!({"name": map, "key": key, "optional": true});
         env.push(json!({"name": variable, "valueFrom": {"configMapKeyRef": reference}}));
+    }
+    let mut args = vec![format!("/usr/local/bin/{program}")];
+    if part.component == Component::Controller {
+        for entry in &options.controller_env {
+            match env.iter_mut().find(|known| known["name"] == entry["name"]) {
+                Some(known) => *known = entry.clone(),
+                None => env.push(entry.clone()),
+            }
+        }
+        args.extend(options.controller_args.iter().cloned());
     }
     let image = format!("quay.io/argoproj/argocd:{}", options.version);
     let mut spec = json!({
         "serviceAccountName": part.workload,
         "containers": [{
-            "name": part.container, "image": image, "args": [format!("/usr/local/bin/{program}")],
+            "name": part.container, "image": image, "args": args,
             "env": env, "ports": ports,
         }],
     });
     if part.component == Component::RepoServer {
         spec["initContainers"] = json!([{"name": "copyutil", "image": image, "command": ["sh", "-c"]}]);
     }
-    json!({"metadata": {"labels": part.pod_labels}, "spec": spec})
+    let mut metadata = json!({"labels": part.pod_labels});
+    if matches!(options.install, Install::Helm { .. }) {
+        let settings = json!(shape.settings());
+        metadata["annotations"] = json!({"checksum/cm": names::hash_of(&settings, 64)});
+    }
+    json!({"metadata": metadata, "spec": spec})
 }
