@@ -15,6 +15,7 @@ use crate::edit::Assignment;
 ///
 /// Configuration: evt.repoUrl is the default of --repo-url, evt.remote of --remote.
 #[derive(Clone, Debug, Parser)]
+#[command(after_long_help = crate::manual::sections())]
 #[command(version, max_term_width = 100)]
 #[command(group = ArgGroup::new("change").args(["set", "message", "all", "allow_empty"]).multiple(true))]
 pub struct Args {

@@ -18,6 +18,7 @@ mod edit;
 mod git;
 mod job;
 mod local;
+mod manual;
 mod porcelain;
 mod push;
 mod record;

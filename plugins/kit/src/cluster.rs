@@ -20,6 +20,25 @@ use crate::{
 /// Where Argo CD is installed unless `-n` says otherwise.
 pub const DEFAULT_NAMESPACE: &str = "argocd";
 
+/// What `--help` and the man page of a plugin say after its examples: environment and files.
+pub fn surroundings() -> String {
+    format!(
+        "\
+Environment:
+  KUBECONFIG  kubeconfig files, separated by colons, unless --kubeconfig names one
+  HTTPS_PROXY, HTTP_PROXY, NO_PROXY
+              the proxy to the API server, where the kubeconfig names none
+{}
+
+Files:
+  ~/.kube/config
+              the kubeconfig, unless --kubeconfig or KUBECONFIG names another
+  /var/run/secrets/kubernetes.io/serviceaccount
+              the pod's own identity, used where there is no kubeconfig",
+        crate::talk::ENVIRONMENT
+    )
+}
+
 /// kubectl's flags. kubectl takes none before a plugin's name, so every plugin takes its own.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Cluster")]

@@ -38,6 +38,11 @@ pub struct TalkArgs {
     pub color: Color,
 }
 
+/// What the environment says about the messages, for `--help` and the man pages.
+pub const ENVIRONMENT: &str = "\
+  NO_COLOR    when set, no colours
+  TERM        `dumb`: no colours, and no line that is drawn over";
+
 /// A voice on stderr.
 #[derive(Clone, Debug)]
 pub struct Talk {

@@ -10,6 +10,7 @@ use kit::{cluster::ClusterArgs, duration, talk::TalkArgs};
 /// Without PERIOD nothing is changed: the values in argocd-cm, what each running pod uses, and where they differ are
 /// reported.
 #[derive(Parser, Clone, Debug)]
+#[command(after_long_help = crate::manual::sections())]
 #[command(version)]
 pub struct Args {
     /// New period: 30s, 5m, 1h (a bare number is seconds), `off`, or `default`

@@ -16,6 +16,7 @@ mod args;
 mod install;
 mod job;
 mod load;
+mod manual;
 mod observe;
 mod origin;
 mod period;

@@ -9,6 +9,7 @@ use crate::{condition::Level, wanted::SourceChoice};
 
 /// Wait until an Application is at a commit, or prove that it stays where it is
 #[derive(Parser, Clone, Debug)]
+#[command(after_long_help = crate::manual::sections())]
 #[command(version, group = ArgGroup::new("applications").args(["apps", "selector", "all"]).required(true).multiple(true))]
 #[command(group = ArgGroup::new("commit").args(["revision", "from"]).required(true))]
 pub struct Args {

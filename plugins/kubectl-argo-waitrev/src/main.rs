@@ -18,6 +18,7 @@ mod backoff;
 mod clock;
 mod condition;
 mod group;
+mod manual;
 mod outcome;
 mod report;
 mod revision;

@@ -11,6 +11,7 @@ use crate::provider::Provider;
 ///
 /// Without a subcommand the event is sent. An event only tells Argo CD to read Git now; Git decides what is deployed.
 #[derive(Debug, Parser)]
+#[command(after_long_help = crate::manual::sections())]
 #[command(version, args_conflicts_with_subcommands = true)]
 pub struct Args {
     /// What to do instead of sending.

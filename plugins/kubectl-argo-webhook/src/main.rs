@@ -6,6 +6,7 @@ mod delivery;
 mod event;
 mod go_url;
 mod key;
+mod manual;
 mod payload;
 mod probe;
 mod provider;

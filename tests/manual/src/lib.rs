@@ -32,8 +32,8 @@ use clap_mangen::{
 /// The sections whose lines are shown as they are.
 const VERBATIM: [&str; 1] = ["Examples"];
 
-/// The sections that are running text.
-const PROSE: [&str; 1] = ["See also"];
+/// The pages that point to each other.
+const PAGES: [&str; 4] = ["git-evt-push", "kubectl-argo-resync", "kubectl-argo-waitrev", "kubectl-argo-webhook"];
 
 /// Compares the page of a command with the one in `share/man/man1`; writes it there when `UPDATE` is set.
 ///
@@ -77,7 +77,17 @@ fn page(command: Command, typed_as: &str) -> String {
         text += ".SH SUBCOMMANDS\n";
         text += &subcommands(&command, typed_as);
     }
-    text + &sections(&after.unwrap_or_default())
+    text + &sections(&after.unwrap_or_default()) + &see_also(&name)
+}
+
+fn see_also(name: &str) -> String {
+    let mut roff = Roff::new();
+    roff.control("SH", ["SEE ALSO"]);
+    let tool = if name.starts_with("git-") { "git-push" } else { "kubectl" };
+    let pages = PAGES.into_iter().filter(|page| *page != name).chain([tool]).enumerate();
+    let comma = |index| if index > 0 { ", " } else { "" };
+    roff.text(pages.flat_map(|(index, page)| [roman(comma(index)), bold(page), roman("(1)")]).collect::<Vec<_>>());
+    without_preamble(&roff.render())
 }
 
 /// `Usage: kubectl argo-webhook [OPTIONS]` and the like, without the word before it.
@@ -148,10 +158,12 @@ fn sections(text: &str) -> String {
                 roff.control("RS", ["4"]);
                 roff.control("nf", []);
             }
+        } else if line.is_empty() {
+            if VERBATIM.contains(&title) {
+                roff.control("sp", []);
+            }
         } else if VERBATIM.contains(&title) {
             roff.text([roman(line.strip_prefix("  ").unwrap_or(line))]);
-        } else if PROSE.contains(&title) || line.is_empty() {
-            roff.text([roman(line.trim())]);
         } else {
             entry(&mut roff, line);
         }
@@ -168,15 +180,18 @@ fn close(roff: &mut Roff) {
     roff.control("RE", []);
 }
 
-/// `  NAME  text` begins an entry; a line that is indented further goes on with it.
+/// `  NAME  text` begins an entry, and so does a name alone; a line that is indented further goes on with it.
 fn entry(roff: &mut Roff, line: &str) {
     let inner = line.strip_prefix("  ").unwrap_or(line);
-    if let Some((name, text)) = inner.split_once("  ").filter(|_| !inner.starts_with(' ')) {
-        roff.control("TP", []);
-        roff.text([bold(name)]);
-        roff.text([roman(text.trim())]);
-    } else {
+    if inner.starts_with(' ') {
         roff.text([roman(inner.trim())]);
+        return;
+    }
+    let (name, text) = inner.split_once("  ").unwrap_or((inner, ""));
+    roff.control("TP", []);
+    roff.text([bold(name)]);
+    if !text.is_empty() {
+        roff.text([roman(text.trim())]);
     }
 }
 
@@ -231,7 +246,9 @@ Examples:
 
 Environment:
   HOME  where the heart
-        is";
+        is
+  A_LONG_NAME
+        alone";
 
     #[test]
     fn a_page_has_its_sections_and_each_subcommand_only_its_own_options() {
@@ -249,7 +266,7 @@ Environment:
             ".SH EXAMPLES",
             "\n\\&.dot \\-x \\\\\n  more\n",
             ".SH ENVIRONMENT",
-            ".TP\n\\fBHOME\\fR\nwhere the heart\nis\n",
+            ".TP\n\\fBHOME\\fR\nwhere the heart\nis\n.TP\n\\fBA_LONG_NAME\\fR\nalone\n.SH \"SEE ALSO\"\n",
         ];
         assert!(order.map(at).is_sorted(), "{page}");
         assert_eq!(page.matches("\\-\\-user").count(), 1, "{page}");
