@@ -74,10 +74,21 @@ pub fn meaning(answer: &Answer, asked: Asked<'_>) -> Meaning {
             "a web page came back; the webhook endpoint answers with nothing",
             "the address is that of a login page or of the user interface: the path must end in /api/webhook",
         ),
+        // The ping of Bitbucket Server is answered before the signature is looked at.
+        200..300 if !asked.signed && (asked.provider, asked.kind) != (Provider::BitbucketServer, Kind::Ping) => {
+            Meaning::new(
+                Exit::Done,
+                "accepted-unchecked",
+                "the event is queued although it was not signed: the server has no key and takes events from anybody; \
+                 and that it is queued says nothing about any Application",
+                "`kubectl argo-webhook secret set --generate` makes a key; `kubectl argo-webhook explain` shows which \
+                 Applications the event touches",
+            )
+        }
         200..300 => Meaning::new(
             Exit::Done,
             "accepted",
-            "the event is genuine and queued; that says nothing about any Application",
+            "the event is queued; that says nothing about any Application",
             "`kubectl argo-webhook explain` shows which Applications it touches",
         ),
         300..400 => redirect(answer),
@@ -96,7 +107,12 @@ pub fn meaning(answer: &Answer, asked: Asked<'_>) -> Meaning {
     }
 }
 
-/// The reason of a refusal since v3.5, from the server's log: `Webhook processing failed: <reason>`.
+/// Whether the answer is a refusal that keeps its reason to itself, as since v3.5.
+pub fn is_unsaid(answer: &Answer) -> bool {
+    matches!(answer.status, 400 | 405) && answer.body.trim() == FAILED
+}
+
+/// The last reason of a refusal in the server's log: `Webhook processing failed: <reason>`, as JSON or text.
 pub fn reason_in_log<'a>(lines: impl Iterator<Item = &'a str>) -> Option<String> {
     let mut reason = None;
     for line in lines {
@@ -305,7 +321,6 @@ fn of_kubernetes(status: u16, object: &Value, asked: Asked<'_>) -> Meaning {
 fn of_gateway(status: u16) -> Meaning {
     let past = "send it past the ingress to see whether that is so: --via service-proxy";
     match status {
-        400 => Meaning::no("gateway", "a gateway refused it, not Argo CD", past),
         401 | 403 => Meaning::no(
             "gateway-auth",
             "a gateway wants credentials or filters the request; argocd-server asks for none here",

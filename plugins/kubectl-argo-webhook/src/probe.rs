@@ -8,6 +8,7 @@ use std::{
 use bytes::Bytes;
 use http::HeaderMap;
 use kit::{cluster::Cluster, error::Error, exit::Exit, talk::Talk};
+use rustls::ClientConfig;
 use serde_json::{Value, json};
 
 use crate::{
@@ -17,7 +18,7 @@ use crate::{
     payload,
     provider::Provider,
     random,
-    route::{Route, Trouble},
+    route::Trouble,
     server::{self, Server},
     signature,
     way::{self, TrustArgs},
@@ -45,6 +46,7 @@ pub struct Prober<'a> {
     cluster: &'a Cluster,
     talk: &'a Talk,
     server: Server,
+    tls: Option<ClientConfig>,
     unsigned: HeaderMap,
     signed: HeaderMap,
     body: Bytes,
@@ -58,6 +60,7 @@ impl<'a> Prober<'a> {
     /// When there is no server or no pod that is ready, or when they cannot be asked.
     pub async fn start(provider: Provider, key: &Key, cluster: &'a Cluster, talk: &'a Talk) -> Result<Self, Error> {
         let server = server::find(cluster, talk).await?;
+        let tls = way::tls(TrustArgs::default(), cluster, &server).await?;
         let body = probe(provider);
         let plain = payload::headers(provider, kind(provider), false, &random::uuid()?);
         let proof = signature::sign(provider, &key.0, &body);
@@ -65,6 +68,7 @@ impl<'a> Prober<'a> {
             cluster,
             talk,
             server,
+            tls,
             unsigned: delivery::headers(&plain, &[])?,
             signed: delivery::headers(&plain, &proof.headers)?,
             body: Bytes::from(body),
@@ -78,7 +82,10 @@ impl<'a> Prober<'a> {
             )
             .hint("the key counts only when a server enforces it, so nothing was changed"));
         };
-        prober.ask(&pod, false).await?;
+        if prober.ask(&pod, false).await?.is_none() {
+            return Err(Error::unknown("no-answer", format!("argocd-server in pod {pod} does not answer"))
+                .hint("the key counts only when a server enforces it, so nothing was changed"));
+        }
         Ok(prober)
     }
 
@@ -139,7 +146,7 @@ impl<'a> Prober<'a> {
 
     /// The status that one pod answers with; `None` when it does not answer just now.
     async fn ask(&self, pod: &str, signed: bool) -> Result<Option<u16>, Error> {
-        let route: Route = way::to_pod(&TrustArgs::default(), self.cluster, &self.server, pod).await?;
+        let route = way::to_pod(self.cluster, &self.server, pod, self.tls.clone());
         let headers = if signed { &self.signed } else { &self.unsigned };
         match route.post(headers, &self.body, self.cluster.limit).await.result {
             Ok(answer) => Ok(Some(answer.status)),

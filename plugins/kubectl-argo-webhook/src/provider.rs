@@ -20,16 +20,6 @@ pub enum Provider {
 }
 
 impl Provider {
-    /// All of them.
-    pub const ALL: [Provider; 6] = [
-        Provider::Github,
-        Provider::Gitlab,
-        Provider::Bitbucket,
-        Provider::BitbucketServer,
-        Provider::Gogs,
-        Provider::Azuredevops,
-    ];
-
     /// As it is typed and recorded.
     pub fn name(self) -> &'static str {
         match self {
@@ -78,7 +68,7 @@ mod tests {
 
     #[test]
     fn the_names_are_those_that_are_typed() {
-        for provider in Provider::ALL {
+        for provider in Provider::value_variants() {
             let typed = provider.to_possible_value().unwrap();
             assert_eq!(typed.get_name(), provider.name());
         }

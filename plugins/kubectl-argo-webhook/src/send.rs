@@ -40,8 +40,8 @@ pub async fn run(args: Send, context: Context) -> Result<Report, Error> {
         file::write(path, &body, Mode::Public)?;
     }
     let cluster = match needs_cluster(&args) {
-        true => Some(args.cluster.connect(talk).await?),
-        false => args.cluster.connect(talk).await.ok(),
+        true => Some(args.cluster.connect_without_retries(talk).await?),
+        false => args.cluster.connect_without_retries(talk).await.ok(),
     };
     let proof = match key(&args, cluster.as_ref(), talk).await? {
         Some(key) => Some(signature::sign(provider, &key.0, &body)),
@@ -93,7 +93,17 @@ pub async fn run(args: Send, context: Context) -> Result<Report, Error> {
     };
     let asked =
         Asked { provider, kind: args.kind, signed: object["signed"] == true, namespace: &args.cluster.namespace };
-    let meaning = answer::meaning(&answer, asked);
+    let mut meaning = answer::meaning(&answer, asked);
+    if let (Some(cluster), Some(server)) = (&cluster, &target.server)
+        && answer::is_unsaid(&answer)
+        && !args.expect_status.contains(&answer.status)
+    {
+        let log = server::recent_log(cluster, server, talk).await;
+        if let Some(reason) = answer::reason_in_log(log.iter().map(String::as_str)) {
+            meaning = answer::of_reason(&reason, asked);
+            meaning.cause = format!("{} (the server's log: {reason})", meaning.cause);
+        }
+    }
     set(object, "outcome", outcome(meaning.exit));
     set(object, "answer", json!({"code": meaning.code, "cause": meaning.cause, "next": meaning.next}));
     match delivery::answered(answer.status, &meaning, &args.expect_status) {
@@ -174,14 +184,15 @@ async fn key(args: &Send, cluster: Option<&Cluster>, talk: &Talk) -> Result<Opti
 
 struct Target {
     route: Route,
-    version: Option<kit::version::Version>,
+    /// The server, when it was looked for in the cluster.
+    server: Option<server::Server>,
 }
 
 async fn target(args: &Send, cluster: Option<&Cluster>, bytes: usize, talk: &Talk) -> Result<Target, Error> {
     if let Some(url) = &args.url {
         let url = endpoint(url)?;
         let tls = TrustArgs::of(args).of_url(cluster).await?.config()?;
-        return Ok(Target { route: Route::Direct(Direct::to_url(&url, tls)?), version: None });
+        return Ok(Target { route: Route::Direct(Direct::to_url(&url, tls)?), server: None });
     }
     let Some(cluster) = cluster else {
         return Err(Error::usage("no-kubeconfig", "no cluster to send to").hint("--url URL names another address"));
@@ -197,7 +208,7 @@ async fn target(args: &Send, cluster: Option<&Cluster>, bytes: usize, talk: &Tal
         )
         .hint("leave the lists of files out, or raise the limit and restart argocd-server"));
     }
-    Ok(Target { route: way::choose(args, cluster, &server, talk).await?, version: server.version })
+    Ok(Target { route: way::choose(args, cluster, &server, talk).await?, server: Some(server) })
 }
 
 /// The endpoint at an address that the user gave.

@@ -12,7 +12,10 @@ use kit::{
     talk::Talk,
     version::Version,
 };
-use kube::{Api, api::ListParams};
+use kube::{
+    Api,
+    api::{ListParams, LogParams},
+};
 
 /// Where `/api/webhook` is served.
 #[derive(Clone, Debug)]
@@ -33,6 +36,8 @@ pub struct Server {
     pub selector: String,
     /// The pods that are ready, in the order of their names.
     pub pods: Vec<String>,
+    /// The container in them, for its log.
+    pub container: Option<String>,
     /// The version, from the image; `None` when it has no such tag or the pods cannot be listed.
     pub version: Option<Version>,
 }
@@ -75,9 +80,23 @@ pub async fn find(cluster: &Cluster, talk: &Talk) -> Result<Server, Error> {
             root => format!("/{root}/api/webhook"),
         },
         version: pods.iter().find_map(version),
+        container: pods.iter().find_map(|pod| Some(pod.spec.as_ref()?.containers.first()?.name.clone())),
         selector,
         pods: pods.into_iter().filter(is_ready).filter_map(|pod| pod.metadata.name).collect(),
     })
+}
+
+/// The lines that the ready pods logged in the last seconds; nothing where they cannot be read.
+pub async fn recent_log(cluster: &Cluster, server: &Server, talk: &Talk) -> Vec<String> {
+    let api: Api<Pod> = Api::namespaced(cluster.client.clone(), &cluster.namespace);
+    let params = LogParams { container: server.container.clone(), since_seconds: Some(3), ..LogParams::default() };
+    let mut lines = Vec::new();
+    for pod in &server.pods {
+        let ask = Ask { verb: "get", resource: "pods/log", namespace: &cluster.namespace, name: pod };
+        let log = optional(cluster.call(ask, api.logs(pod, &params)).await, talk).unwrap_or_default();
+        lines.extend(log.lines().map(str::to_owned));
+    }
+    lines
 }
 
 /// A pod of the server.

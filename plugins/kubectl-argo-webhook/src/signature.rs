@@ -70,6 +70,7 @@ pub fn sha256(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::ValueEnum;
 
     const KEY: &[u8] = b"It's a Secret to Everybody";
     const BODY: &[u8] = b"Hello, World!";
@@ -92,7 +93,7 @@ mod tests {
 
     #[test]
     fn a_token_is_never_shown_as_a_signature() {
-        for provider in Provider::ALL {
+        for provider in Provider::value_variants().iter().copied() {
             assert_eq!(sign(provider, KEY, BODY).signature.is_some(), provider.has_hmac(), "{provider:?}");
         }
     }

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use kit::{cluster::Cluster, error::Error, talk::Talk};
+use rustls::ClientConfig;
 
 use crate::{
     args::{Send, Via},
     provider::Provider,
-    route::{Direct, Route},
+    route::{Direct, PodPort, Route},
     server::Server,
     trust::Trust,
 };
@@ -52,18 +53,22 @@ pub async fn choose(args: &Send, cluster: &Cluster, server: &Server, talk: &Talk
 }
 
 /// The way to one pod.
-///
-/// # Errors
-/// When the certificate cannot be found out.
-pub async fn to_pod(trust: &TrustArgs<'_>, cluster: &Cluster, server: &Server, pod: &str) -> Result<Route, Error> {
-    let tls = if server.tls { Some(trust.of_cluster(cluster).await?.config()?) } else { None };
-    Ok(Route::PortForward {
+pub fn to_pod(cluster: &Cluster, server: &Server, pod: &str, tls: Option<ClientConfig>) -> Route {
+    Route::PortForward(Box::new(PodPort {
         cluster: cluster.clone(),
         pod: pod.to_owned(),
         port: server.target_port,
         path: server.path.clone(),
         tls,
-    })
+    }))
+}
+
+/// How to speak TLS with the server of a cluster; `None` where it speaks plain HTTP.
+///
+/// # Errors
+/// When its certificate cannot be found out.
+pub async fn tls(trust: TrustArgs<'_>, cluster: &Cluster, server: &Server) -> Result<Option<ClientConfig>, Error> {
+    if server.tls { Ok(Some(trust.of_cluster(cluster).await?.config()?)) } else { Ok(None) }
 }
 
 /// The flags that change which certificates are trusted.
@@ -127,7 +132,7 @@ async fn cluster_ip(args: &Send, cluster: &Cluster, server: &Server) -> Result<D
         return Err(Error::usage("bad-way", format!("the Service {} has no cluster IP", server.service))
             .hint("use --via service-proxy"));
     };
-    let tls = if server.tls { Some(TrustArgs::of(args).of_cluster(cluster).await?.config()?) } else { None };
+    let tls = tls(TrustArgs::of(args), cluster, server).await?;
     let host = format!("{}.{}.svc", server.service, cluster.namespace);
     Direct::to_cluster_ip(&host, ip, server.port, &server.path, tls)
 }
@@ -140,5 +145,6 @@ async fn port_forward(args: &Send, cluster: &Cluster, server: &Server) -> Result
         )
         .hint("port-forward needs the verb `list` on `pods`, and a pod that is ready"));
     };
-    to_pod(&TrustArgs::of(args), cluster, server, pod).await
+    let tls = tls(TrustArgs::of(args), cluster, server).await?;
+    Ok(to_pod(cluster, server, pod, tls))
 }

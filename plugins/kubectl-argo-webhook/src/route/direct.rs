@@ -125,9 +125,13 @@ fn trouble(error: &reqwest::Error, limit: Duration) -> Trouble {
     }
 }
 
-/// reqwest's own words name the address again; what happened is below them.
+/// The outer errors name the address again and the step that failed; what happened is in the innermost.
 fn innermost(error: &reqwest::Error) -> String {
-    std::error::Error::source(error).map_or_else(|| error.to_string(), causes)
+    let mut innermost: &dyn std::error::Error = error;
+    while let Some(cause) = innermost.source() {
+        innermost = cause;
+    }
+    innermost.to_string()
 }
 
 fn is_tls(error: &(dyn std::error::Error + 'static)) -> bool {

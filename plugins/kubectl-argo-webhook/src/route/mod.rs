@@ -28,18 +28,21 @@ pub enum Route {
         path: String,
     },
     /// Through the API server to a port of one pod.
-    PortForward {
-        /// The cluster.
-        cluster: Cluster,
-        /// The pod.
-        pod: String,
-        /// Its port.
-        port: u16,
-        /// The path of the endpoint.
-        path: String,
-        /// How to speak TLS; `None` for plain HTTP.
-        tls: Option<ClientConfig>,
-    },
+    PortForward(Box<PodPort>),
+}
+
+/// A port of a pod.
+pub struct PodPort {
+    /// The cluster.
+    pub cluster: Cluster,
+    /// The pod.
+    pub pod: String,
+    /// Its port.
+    pub port: u16,
+    /// The path of the endpoint.
+    pub path: String,
+    /// How to speak TLS; `None` for plain HTTP.
+    pub tls: Option<ClientConfig>,
 }
 
 /// What came of one attempt.
@@ -91,7 +94,7 @@ impl Route {
         match self {
             Route::Direct(direct) => direct.name,
             Route::ServiceProxy { .. } => "service-proxy",
-            Route::PortForward { .. } => "port-forward",
+            Route::PortForward(_) => "port-forward",
         }
     }
 
@@ -100,9 +103,9 @@ impl Route {
         match self {
             Route::Direct(direct) => direct.url.clone(),
             Route::ServiceProxy { cluster, path } => format!("{}{path}", cluster.url.trim_end_matches('/')),
-            Route::PortForward { cluster, pod, port, path, tls } => {
-                let scheme = if tls.is_some() { "https" } else { "http" };
-                format!("{scheme}://{pod}.{}:{port}{path}", cluster.namespace)
+            Route::PortForward(to) => {
+                let scheme = if to.tls.is_some() { "https" } else { "http" };
+                format!("{scheme}://{}.{}:{}{}", to.pod, to.cluster.namespace, to.port, to.path)
             }
         }
     }
@@ -114,18 +117,10 @@ impl Route {
             Route::ServiceProxy { cluster, path } => {
                 timed(service_proxy::post(cluster, path, headers, body, limit)).await
             }
-            Route::PortForward { cluster, pod, port, path, tls } => {
-                match port_forward::open(cluster, pod, *port).await {
-                    Ok(local) => {
-                        let direct = Direct::to_forward(cluster, local, path, tls.clone());
-                        match direct {
-                            Ok(direct) => direct.post(headers, body, limit).await,
-                            Err(error) => Attempt::failed(Trouble::Fatal(error)),
-                        }
-                    }
-                    Err(trouble) => Attempt::failed(trouble),
-                }
-            }
+            Route::PortForward(to) => match port_forward::open(to).await {
+                Ok(direct) => direct.post(headers, body, limit).await,
+                Err(trouble) => Attempt::failed(trouble),
+            },
         }
     }
 }

@@ -11,10 +11,15 @@ use kit::{
 use kube::{Api, client::UpgradeConnectionError};
 use tokio::net::TcpListener;
 
-use super::Trouble;
+use super::{Direct, PodPort, Trouble};
 
-/// Opens the way and gives its local end, which takes one connection.
-pub(super) async fn open(cluster: &Cluster, pod: &str, port: u16) -> Result<SocketAddr, Trouble> {
+/// Opens the way; its local end takes one connection.
+pub(super) async fn open(to: &PodPort) -> Result<Direct, Trouble> {
+    let local = forward(&to.cluster, &to.pod, to.port).await?;
+    Direct::to_forward(&to.cluster, local, &to.path, to.tls.clone()).map_err(Trouble::Fatal)
+}
+
+async fn forward(cluster: &Cluster, pod: &str, port: u16) -> Result<SocketAddr, Trouble> {
     let api: Api<Pod> = Api::namespaced(cluster.client.clone(), &cluster.namespace);
     let mut forward = match tokio::time::timeout(cluster.limit, api.portforward(pod, &[port])).await {
         Ok(Ok(forward)) => forward,
