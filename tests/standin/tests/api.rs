@@ -21,7 +21,8 @@ use serde_json::{Value, json};
 use standin::{Matcher, Options, Outcome, PodFault, Standin};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-const APPLICATIONS: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications";
+/// Outside the namespaces that the application controller serves, so that only the tests write.
+const APPLICATIONS: &str = "/apis/argoproj.io/v1alpha1/namespaces/default/applications";
 const ADMIN: &str = "standin-admin";
 const RESOURCE: &str = "applications.argoproj.io";
 
@@ -39,7 +40,7 @@ async fn client(standin: &Standin) -> Client {
 fn application(name: &str, labels: Value) -> Value {
     json!({
         "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
-        "metadata": {"name": name, "namespace": "argocd", "labels": labels},
+        "metadata": {"name": name, "namespace": "default", "labels": labels},
         "spec": {"project": "default", "destination": {"namespace": "x"}},
     })
 }
@@ -106,7 +107,7 @@ fn a_watch_tells_what_enters_and_leaves_its_selection() {
         let label = |name: &str, team: &str| {
             let labels = json!({"team": team});
             store
-                .update(RESOURCE, "argocd", name, |app| {
+                .update(RESOURCE, "default", name, |app| {
                     app["metadata"]["labels"] = labels;
                     Ok(())
                 })
@@ -115,7 +116,7 @@ fn a_watch_tells_what_enters_and_leaves_its_selection() {
         label("b", "x");
         label("a", "y");
         label("b", "x");
-        store.delete(RESOURCE, "argocd", "b").expect("it is there");
+        store.delete(RESOURCE, "default", "b").expect("it is there");
         store.create(RESOURCE, application("c", json!({"team": "x"}))).expect("the name is free");
         for expected in [pair("ADDED", "b"), pair("DELETED", "a"), pair("DELETED", "b"), pair("ADDED", "c")] {
             assert_eq!(events.next().await, Some(expected));
@@ -209,7 +210,7 @@ fn a_list_comes_in_chunks() {
         let token =
             list["metadata"]["continue"].as_str().expect("there is more").replace('+', "%2B").replace('=', "%3D");
         standin.store().compact();
-        standin.store().delete(RESOURCE, "argocd", "app-00").expect("it is there");
+        standin.store().delete(RESOURCE, "default", "app-00").expect("it is there");
         standin.store().compact();
         let (code, status) = call(&standin, "GET", &format!("{APPLICATIONS}?limit=10&continue={token}"), "").await;
         assert_eq!((code, &status["reason"]), (410, &json!("Expired")));
@@ -249,7 +250,7 @@ fn writes_conflict_are_checked_and_counted() {
         );
 
         let (code, _) = call(&standin, "PATCH", &format!("{path}?dryRun=All"), r#"{"spec":{"project":"other"}}"#).await;
-        let stored = standin.store().get(RESOURCE, "argocd", "evt").expect("it is there");
+        let stored = standin.store().get(RESOURCE, "default", "evt").expect("it is there");
         assert_eq!((code, &stored["spec"]["project"]), (200, &json!("default")));
     });
 }
@@ -319,11 +320,11 @@ fn a_user_may_do_what_roles_allow() {
         let path = format!("{APPLICATIONS}/evt");
         let (code, status) = call_as(&standin, "standin-ci", "GET", &path, "").await;
         let message = "applications.argoproj.io \"evt\" is forbidden: User \"ci\" cannot get resource \"applications\" in API \
-                       group \"argoproj.io\" in the namespace \"argocd\"";
+                       group \"argoproj.io\" in the namespace \"default\"";
         assert_eq!((code, &status["message"]), (403, &json!(message)));
         standin.allow(
             "ci",
-            "argocd",
+            "default",
             json!([{"apiGroups": ["argoproj.io"], "resources": ["applications"], "resourceNames": ["evt"], "verbs": ["get", "list"]}]),
         );
         assert_eq!(call_as(&standin, "standin-ci", "GET", &path, "").await.0, 200);
@@ -572,7 +573,7 @@ fn ten_thousand_applications_are_listed_and_watched() {
         assert_eq!(list["items"].as_array().map(Vec::len), Some(10_000));
         let version = list["metadata"]["resourceVersion"].as_str().expect("a list has a version");
         let mut events = watch(&client, APPLICATIONS, &format!("resourceVersion={version}")).await;
-        standin.store().delete(RESOURCE, "argocd", "app-09999").expect("it is there");
+        standin.store().delete(RESOURCE, "default", "app-09999").expect("it is there");
         assert_eq!(events.next().await.map(|event| kinds(&event)), Some(pair("DELETED", "app-09999")));
     });
 }

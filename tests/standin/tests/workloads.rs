@@ -192,6 +192,21 @@ fn a_missing_reference_keeps_a_pod_from_starting_until_it_is_there() {
 }
 
 #[test]
+fn a_process_that_refuses_its_settings_crashes_and_says_why() {
+    let standin = Standin::start();
+    let patch = r#"{"data":{"timeout.reconciliation":"99999999999999999999s"}}"#;
+    ok(&standin, &format!("patch configmap argocd-cm --type merge -p {patch}"));
+    ok(&standin, &format!("rollout restart statefulset/{CONTROLLER}"));
+    let name = format!("{CONTROLLER}-0");
+    until(&standin, "pods", &name, |pod| {
+        pod["status"]["containerStatuses"][0]["state"]["waiting"]["reason"] == "CrashLoopBackOff"
+    });
+    assert!(ok(&standin, &format!("logs {name}")).contains("value out of range"));
+    ok(&standin, r#"patch configmap argocd-cm --type merge -p {"data":null}"#);
+    until(&standin, "pods", &name, |pod| pod["status"]["containerStatuses"][0]["ready"] == true);
+}
+
+#[test]
 fn a_rotated_log_has_lost_its_beginning() {
     let standin = Standin::start();
     let process = standin.cluster().processes.of(Component::Controller).remove(0);

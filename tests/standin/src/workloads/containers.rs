@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use super::{environment, place};
 use crate::{
-    Cluster, argocd,
+    Cluster,
+    argocd::{self, settings},
     processes::{Component, Log, Process},
 };
 
@@ -81,7 +82,20 @@ fn run(cluster: &Cluster, pod: &Value, container: &Value, env: BTreeMap<String, 
     for line in argocd::startup_log(&process) {
         process.print(line);
     }
-    cluster.processes.start(process);
+    if refuses_to_run(&process) {
+        cluster.processes.exit(namespace, pod_name, 1);
+    } else {
+        cluster.processes.start(process);
+    }
+}
+
+/// Whether a process ends over its settings; it has said why.
+fn refuses_to_run(process: &Process) -> bool {
+    match process.component {
+        Component::Controller => settings::controller(process).settings.is_err(),
+        Component::RepoServer => settings::revision_cache(process).settings.is_err(),
+        Component::Server => false,
+    }
 }
 
 /// How the containers of a pod are: all alike.

@@ -9,7 +9,7 @@ use super::{
     containers::{self, Shown},
     is_ready, is_terminating, now, orphaned, place, terminate, uid,
 };
-use crate::{Cluster, PodFault, store::Store};
+use crate::{Cluster, PodFault, processes::Component, store::Store};
 
 /// Where a pod is, as the kubelet knows it.
 pub(crate) struct Run {
@@ -62,7 +62,7 @@ fn step(cluster: &Cluster, pod: &Value, run: &mut Run) -> Option<Instant> {
         if let Some(code) = cluster.processes.take_exit(namespace, name) {
             return Some(crashed(cluster, pod, run, code));
         }
-        if !is_ready(pod) && fault != Some(PodFault::NeverReady) {
+        if !is_ready(pod) && fault != Some(PodFault::NeverReady) && is_serving(cluster, namespace, name) {
             let state = pod["status"]["containerStatuses"][0]["state"].clone();
             show(store, pod, run, "Running", state, true);
         }
@@ -135,6 +135,14 @@ fn go(cluster: &Cluster, pod: &Value, run: &mut Run) -> Option<Instant> {
     // Removed by somebody else is as good.
     let _ = cluster.store.delete("pods", namespace, name);
     None
+}
+
+/// The readiness probe: an argocd-server must listen; of the others nothing can be asked.
+fn is_serving(cluster: &Cluster, namespace: &str, name: &str) -> bool {
+    match cluster.processes.get(namespace, name) {
+        Some(process) if process.component == Component::Server => cluster.endpoints.get(namespace, name).is_some(),
+        _ => true,
+    }
 }
 
 fn wait(store: &Store, pod: &Value, run: &Run, reason: &str, message: &str) {
