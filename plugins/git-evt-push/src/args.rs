@@ -59,12 +59,20 @@ pub struct Args {
     #[arg(long)]
     pub force_with_lease: bool,
 
+    /// How often to fetch, rebase and push again when the push is rejected
+    #[arg(long, value_name = "N", default_value_t = 0, conflicts_with_all = ["tag", "force_with_lease"])]
+    pub retry: u32,
+
+    /// Wait until the remote shows the commit, and add remote_visible_at_ms
+    #[arg(long)]
+    pub confirm: bool,
+
     /// Push nothing; describe a push that has happened: what the remote had, and what it has
-    #[arg(long, value_name = "OLD..NEW", conflicts_with_all = ["change", "force_with_lease"])]
+    #[arg(long, value_name = "OLD..NEW", conflicts_with_all = ["change", "force_with_lease", "retry", "confirm"])]
     pub describe: Option<String>,
 
     /// Push nothing; describe each line of stdin, as git gives them to a post-receive hook, as a line
-    #[arg(long, conflicts_with_all = ["change", "force_with_lease", "describe", "branch", "tag"])]
+    #[arg(long, conflicts_with_all = ["change", "force_with_lease", "retry", "confirm", "describe", "branch", "tag"])]
     pub stdin: bool,
 
     /// Web address of the repository, as Argo CD reads it

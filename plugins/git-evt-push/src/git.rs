@@ -165,6 +165,30 @@ impl Git {
         self.run(&quiet(&self.command(args)).stdin_null().stderr_null(), Some(&lines))
     }
 
+    /// Puts something back, also after an interrupt.
+    ///
+    /// # Errors
+    /// When git cannot be started.
+    pub fn undo<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Result<Answer, Error> {
+        let output = quiet(&self.command(args)).stdin_null().stderr_capture().run();
+        output.map(answer).map_err(|error| self.cannot_run(&error))
+    }
+
+    /// Waits, unless the command is interrupted or its time is over first.
+    ///
+    /// # Errors
+    /// When it was interrupted.
+    pub fn pause(&self, duration: Duration) -> Result<(), Error> {
+        let end = Instant::now() + duration.min(self.remaining());
+        while Instant::now() < end {
+            if self.stop.lock().stopped {
+                return Err(interrupted(Exit::Interrupted));
+            }
+            thread::sleep(Duration::from_millis(20).min(duration));
+        }
+        Ok(())
+    }
+
     fn command<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Expression {
         let args: Vec<OsString> = args.into_iter().map(|arg| arg.as_ref().to_owned()).collect();
         let words: Vec<_> = args.iter().map(|arg| crate::url::without_credentials(&arg.to_string_lossy())).collect();
@@ -186,10 +210,7 @@ impl Git {
             handle
         };
         let result = match lines {
-            None => handle.wait().cloned().map(|output| {
-                let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-                Answer { status: output.status.code(), stdout: output.stdout, stderr }
-            }),
+            None => handle.wait().cloned().map(answer),
             Some(lines) => self.follow(&handle, lines),
         };
         let mut running = self.stop.lock();
@@ -241,6 +262,11 @@ impl Git {
     fn cannot_run(&self, error: &io::Error) -> Error {
         Error::unknown("cannot-run-git", format!("cannot run {}: {error}", self.program.display()))
     }
+}
+
+fn answer(output: std::process::Output) -> Answer {
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    Answer { status: output.status.code(), stdout: output.stdout, stderr }
 }
 
 /// A command whose stdout is for us, whose messages are in English, and which asks nobody where nobody is.

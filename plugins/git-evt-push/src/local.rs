@@ -15,7 +15,7 @@ use crate::{args::Args, edit, git::Git};
 pub struct Edit<'a> {
     /// As the user typed it.
     name: &'a Path,
-    /// The file itself, where the name is a link: git would stage the link.
+    /// The file itself: git would stage a link, and has its own idea of the current folder when GIT_WORK_TREE is set.
     path: PathBuf,
     before: Vec<u8>,
     /// `None` when all values are there already.
@@ -30,7 +30,7 @@ pub fn plan(args: &Args) -> Result<Option<Edit<'_>>, Error> {
     let Some(name) = &args.file else { return Ok(None) };
     let before = file::read(name)?;
     let after = edit::apply(name, &before, &args.set, args.doc)?;
-    let path = if name.is_symlink() { name.canonicalize().unwrap_or_else(|_| name.clone()) } else { name.clone() };
+    let path = name.canonicalize().unwrap_or_else(|_| name.clone());
     Ok(Some(Edit { name, path, before, after }))
 }
 

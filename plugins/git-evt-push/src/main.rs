@@ -13,6 +13,7 @@
 mod args;
 mod commits;
 mod config;
+mod confirm;
 mod describe;
 mod edit;
 mod git;
@@ -24,6 +25,7 @@ mod push;
 mod record;
 mod refusal;
 mod repository;
+mod retry;
 mod target;
 mod url;
 
