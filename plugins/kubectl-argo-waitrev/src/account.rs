@@ -11,7 +11,8 @@ use crate::{
     condition::{Found, Judgement, Reason, Verdict, judge},
     outcome::{End, Outcome},
     revision::{is_commit, same_commit, short},
-    rules::Rules,
+    rules::{NoEffect, Rules},
+    trace::Trace,
     view::View,
     wanted::{Match, is_multi_source},
 };
@@ -44,8 +45,11 @@ pub struct Account {
     pub flips: u32,
     /// A refresh was requested during the wait.
     pub refresh_requested: bool,
+    /// What happened after the push.
+    pub trace: Trace,
     /// How it ended, and when.
     pub end: Option<(End, At)>,
+    begun: bool,
     /// Where it stood when the hold began.
     baseline: Option<Baseline>,
     /// The error condition, since when.
@@ -84,7 +88,9 @@ impl Account {
             met: None,
             flips: 0,
             refresh_requested: false,
+            trace: Trace::default(),
             end: None,
+            begun: false,
             baseline: None,
             error: None,
             old_error: false,
@@ -108,6 +114,7 @@ impl Account {
         let judgement = judge(&view, &rules.wanted, rules.level, rules.fail_on_degraded);
         let refreshed = view.refresh().is_some() || self.view.as_ref().is_some_and(|view| view.refresh().is_some());
         self.refresh_requested |= refreshed && rules.concerns(at);
+        self.trace.note(self.view.as_ref(), &view, at, cause, rules);
         self.note_error(&view, at, &judgement, rules);
         if self.view.is_none() {
             self.revision_before = Some(shown_revision(&view, rules)).filter(|revision| !revision.is_empty());
@@ -184,15 +191,21 @@ impl Account {
         }
     }
 
-    /// Begins the hold; to be called when the commit is known and the first look is over.
+    /// Begins the hold, or leaves out what the push cannot show in; to be called when the commit is known and the first
+    /// look is over.
     pub fn begin(&mut self, now: At, rules: &Rules) {
-        if self.end.is_some() {
+        if self.end.is_some() || self.begun {
             return;
         }
         let Some(view) = &self.view else { return };
-        if rules.hold.is_some() && self.baseline.is_none() {
+        self.begun = true;
+        if rules.hold.is_some() {
             self.baseline =
                 Some(Baseline { at: now, revision: shown_revision(view, rules), history_id: view.newest_history_id() });
+        } else if self.met.is_none() && rules.no_effect != NoEffect::Wait && self.is_missed(rules) {
+            let fails = rules.no_effect == NoEffect::Fail;
+            let end = if fails { self.no_effect(Exit::No) } else { End::yes(Outcome::NoEffect) };
+            self.finish(now, end);
         }
         self.tick(now, rules);
     }
@@ -334,6 +347,19 @@ impl Account {
         }
     }
 
+    /// Whether the push touched nothing that the Application is generated from.
+    fn is_missed(&self, rules: &Rules) -> bool {
+        let push = rules.push.as_ref().zip(self.view.as_ref());
+        push.is_some_and(|(push, view)| push.misses(view, &rules.wanted))
+    }
+
+    fn no_effect(&self, exit: Exit) -> End {
+        let message = format!("the push touched none of the paths that {} is generated from", self.name);
+        let hint =
+            "its revision moves with the next comparison for another reason; --no-effect ok or wait says what it means";
+        End::new(exit, Outcome::NoEffect, message, Some(hint.into()))
+    }
+
     /// What it means that the time is up.
     fn unfinished(&self, now: At, rules: &Rules) -> End {
         let name = &self.name;
@@ -352,6 +378,14 @@ impl Account {
         if moved && is_commit(&revision) && rules.wanted.accepts(&revision).is_none() {
             let hint = "--git-dir DIR tells whether that commit contains the one waited for";
             return End::new(Exit::Deadline, Outcome::Moved, message("; it moved on"), Some(hint.into()));
+        }
+        if self.is_missed(rules) {
+            return self.no_effect(Exit::Deadline);
+        }
+        if self.trace.is_lost() {
+            let hint = "send the event again: the running comparison of somebody else may have taken the request away";
+            let why = "; a refresh was cleared and the revision did not move";
+            return End::new(Exit::Deadline, Outcome::Lost, message(why), Some(hint.into()));
         }
         if let Some((why, hint)) = self.stale(view, now, rules) {
             return End::new(Exit::Deadline, Outcome::Stale, message(why), Some(hint.into()));
@@ -394,6 +428,10 @@ impl Account {
     /// What is known about why it is not there.
     fn held_up(&self, view: &View) -> (String, Option<String>) {
         let condition = view.error_condition().map(|condition| format!("; {}: {}", condition.kind, condition.message));
+        if self.met.is_some() {
+            let why = "; it is there, but has not been for long enough".into();
+            return (why, Some("a shorter --stable or a longer --timeout".into()));
+        }
         match self.judgement.as_ref().map(|judgement| judgement.reason) {
             Some(Reason::OutOfSync) if !view.auto_sync() => (
                 "; it is OutOfSync and auto-sync is off".into(),

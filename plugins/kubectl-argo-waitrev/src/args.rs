@@ -5,7 +5,7 @@ use std::{path::PathBuf, time::Duration};
 use clap::{ArgGroup, Parser};
 use kit::{cluster::ClusterArgs, duration, talk::TalkArgs};
 
-use crate::{condition::Level, wanted::SourceChoice};
+use crate::{condition::Level, rules::NoEffect, wanted::SourceChoice};
 
 /// Wait until an Application is at a commit, or prove that it stays where it is
 #[derive(Parser, Clone, Debug)]
@@ -34,7 +34,7 @@ pub struct Args {
     pub revision: Option<String>,
 
     /// Read the commit from an event record; - is stdin
-    #[arg(short = 'f', long, value_name = "RECORD")]
+    #[arg(short = 'f', long, value_name = "RECORD", value_hint = clap::ValueHint::FilePath)]
     pub from: Option<PathBuf>,
 
     /// How far the Applications have to be
@@ -49,9 +49,33 @@ pub struct Args {
     #[arg(long, value_name = "DURATION", value_parser = duration::parse, conflicts_with = "until")]
     pub hold: Option<Duration>,
 
+    /// Require that the Applications stay at the level for so long
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse, conflicts_with = "hold")]
+    pub stable: Option<Duration>,
+
+    /// One Application that gets there is enough
+    #[arg(long, conflicts_with = "hold")]
+    pub any: bool,
+
+    /// Number of Applications that the selector has to find
+    #[arg(long, value_name = "COUNT", conflicts_with = "apps")]
+    pub expect_count: Option<usize>,
+
     /// Source to look at: its position from 1 on, its name or its URL
     #[arg(long, value_name = "SOURCE")]
     pub source: Option<SourceChoice>,
+
+    /// Compare the dry commit of an Application with a source hydrator
+    #[arg(long)]
+    pub dry: bool,
+
+    /// Clone that tells whether a newer commit contains this one; such a commit counts
+    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+    pub git_dir: Option<PathBuf>,
+
+    /// What it means that the push touched no path of an Application
+    #[arg(long, value_enum, value_name = "MEANING", default_value_t = NoEffect::Fail)]
+    pub no_effect: NoEffect,
 
     /// Time that an error condition has to last before it ends the wait
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration::parse)]
@@ -60,6 +84,18 @@ pub struct Args {
     /// End with exit code 1 when a refresh is requested meanwhile
     #[arg(long)]
     pub forbid_refresh: bool,
+
+    /// End with exit code 1 when an Application is Degraded at the commit; with --until healthy
+    #[arg(long)]
+    pub fail_on_degraded: bool,
+
+    /// Age of a comparison that should have been repeated: the longest gap of polling
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration::parse)]
+    pub stale_after: Duration,
+
+    /// Print a JSON line for each change, the last one with the result
+    #[arg(long)]
+    pub stream: bool,
 
     /// Cluster flags.
     #[command(flatten)]

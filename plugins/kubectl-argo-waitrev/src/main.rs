@@ -12,18 +12,24 @@
 use std::process::ExitCode;
 
 mod account;
+mod ancestry;
 mod api;
 mod args;
 mod backoff;
+mod change;
 mod clock;
 mod condition;
+mod effect;
 mod group;
+mod input;
 mod manual;
 mod outcome;
 mod report;
 mod revision;
 mod rules;
+mod run;
 mod scope;
+mod trace;
 mod view;
 mod wait;
 mod wanted;

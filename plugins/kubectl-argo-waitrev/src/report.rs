@@ -120,6 +120,9 @@ fn one(object: &mut Map<String, Value>, account: &Account, rules: &Rules) {
     if let Some(judgement) = &account.judgement {
         object.insert("reason".into(), serde_json::to_value(judgement.reason).unwrap_or_default());
     }
+    if rules.hold.is_none() && (rules.pushed_at.is_some() || rules.sent_at.is_some()) {
+        account.trace.add(object, rules);
+    }
 }
 
 /// Whole milliseconds.

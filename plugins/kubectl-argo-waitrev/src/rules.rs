@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use clap::ValueEnum;
 use kit::moment::Moment;
 
-use crate::{clock::At, condition::Level, wanted::Wanted};
+use crate::{clock::At, condition::Level, effect::Push, wanted::Wanted};
 
 /// The rules of one run; the same for each Application.
 #[derive(Clone, Debug)]
@@ -29,10 +30,28 @@ pub struct Rules {
     pub forbid_refresh: bool,
     /// A comparison older than this should have been repeated.
     pub stale_after: Duration,
+    /// What a push without effect means.
+    pub no_effect: NoEffect,
+    /// The files of the push, where the record knows all of them.
+    pub push: Option<Push>,
     /// When the commit was pushed, if the record says so.
     pub pushed_at: Option<Moment>,
     /// When the event was sent, if the record says so.
     pub sent_at: Option<Moment>,
+    /// The event was not accepted.
+    pub event_refused: bool,
+}
+
+/// What it means that a push touched none of the paths of a path-filtered Application.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum NoEffect {
+    /// The commit will not be shown: exit code 1 at once
+    #[default]
+    Fail,
+    /// There is nothing to deploy: exit code 0 at once
+    Ok,
+    /// A later poll may show it: wait all the same
+    Wait,
 }
 
 impl Rules {

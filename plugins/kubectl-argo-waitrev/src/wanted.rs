@@ -104,17 +104,16 @@ impl Wanted {
                 Err(Unfit::NotGit(sources[position].repo_url.clone()))
             };
         }
-        let git = |source: &Source| source.is_git();
         let ours = |source: &Source| {
             self.repo_urls.is_empty() || self.repo_urls.iter().any(|url| same_repository(url, &source.repo_url))
         };
-        if !sources.iter().any(|source| git(source)) {
+        if !sources.iter().any(Source::is_git) {
             return Err(Unfit::NoGitSource);
         }
         let found: Vec<usize> =
-            sources.iter().enumerate().filter(|(_, source)| git(source) && ours(source)).map(|(at, _)| at).collect();
+            sources.iter().enumerate().filter(|(_, source)| source.is_git() && ours(source)).map(|(at, _)| at).collect();
         if found.is_empty() {
-            let urls = sources.iter().filter(|source| git(source)).map(|source| source.repo_url.clone()).collect();
+            let urls = sources.iter().filter(|source| source.is_git()).map(|source| source.repo_url.clone()).collect();
             return Err(Unfit::OtherRepository(urls));
         }
         Ok(found)

@@ -1,0 +1,259 @@
+//! What one run knows: it takes in events, prints the lines of `--stream`, and makes the report.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use kit::{
+    application::AppName, command::Report, duration, error::Error, exit::Exit, output, record::Record, talk::Talk,
+};
+use serde_json::{Map, json};
+
+use crate::{
+    account::Cause,
+    ancestry::Repository,
+    change::State,
+    clock::At,
+    group::{Group, Members},
+    outcome::{End, Outcome},
+    report::{self, Course},
+    revision::{is_commit, short},
+    rules::Rules,
+    scope::Scope,
+    view::View,
+    watch::Event,
+};
+
+/// What one run knows.
+pub struct Run<'a> {
+    /// The Applications.
+    pub group: Group,
+    /// What is asked for.
+    pub rules: Rules,
+    /// Whether the first look is over.
+    pub looked: bool,
+    /// What cannot be found out at the moment.
+    trouble: Option<Error>,
+    course: Course,
+    scope: &'a Scope,
+    talk: &'a Talk,
+    stream: bool,
+    repository: Option<Repository>,
+    /// Revisions that are known not to contain the commit.
+    older: BTreeSet<String>,
+    /// Revisions that the clone does not have, as far as it was said.
+    missing: BTreeSet<String>,
+}
+
+impl<'a> Run<'a> {
+    /// A run that saw nothing yet.
+    pub fn new(
+        rules: Rules,
+        members: Members,
+        scope: &'a Scope,
+        talk: &'a Talk,
+        stream: bool,
+        repository: Option<Repository>,
+    ) -> Self {
+        Run {
+            group: Group::new(members),
+            rules,
+            looked: false,
+            trouble: None,
+            course: Course::default(),
+            scope,
+            talk,
+            stream,
+            repository,
+            older: BTreeSet::new(),
+            missing: BTreeSet::new(),
+        }
+    }
+
+    /// The clone and the revisions in an event that only it can tell about.
+    pub fn questions(&self, event: &Event) -> Option<(Repository, Vec<String>)> {
+        let repository = self.repository.clone()?;
+        let views = match event {
+            Event::Listed { views, .. } => views.as_slice(),
+            Event::Changed(view, _) => std::slice::from_ref(view),
+            _ => return None,
+        };
+        let open = |revision: &&String| {
+            is_commit(revision) && !self.older.contains(*revision) && self.rules.wanted.accepts(revision).is_none()
+        };
+        let revisions: BTreeSet<String> = views.iter().flat_map(revisions).filter(open).cloned().collect();
+        (!revisions.is_empty()).then(|| (repository, revisions.into_iter().collect()))
+    }
+
+    /// What the clone says about a revision.
+    pub fn answer(&mut self, revision: String, contains: Option<bool>) {
+        match contains {
+            Some(true) => drop(self.rules.wanted.contained_in.insert(revision)),
+            Some(false) => drop(self.older.insert(revision)),
+            None => {
+                if let Some(repository) = &self.repository
+                    && self.missing.insert(revision.clone())
+                {
+                    let dir = repository.dir().display();
+                    self.talk.warn(format!(
+                        "{} or the commit is not in {dir}, so nothing is known about it: `git -C {dir} fetch` brings it",
+                        short(&revision)
+                    ));
+                }
+            }
+        }
+    }
+
+    /// Takes in an event.
+    ///
+    /// # Errors
+    /// When a selector finds nothing; exit code 2.
+    pub fn take(&mut self, event: Event) -> Result<(), Error> {
+        match event {
+            Event::Listed { views, first, gap, at } => {
+                if first && views.is_empty() && self.scope.names().is_empty() && self.group.is_complete() {
+                    let message = format!("no Application matches in {}", self.scope.place());
+                    return Err(Error::usage("not-found", message).hint(
+                        "check the selector and the namespace (-n, -A); --expect-count waits for Applications to be made",
+                    ));
+                }
+                self.course.watch_gaps += u32::from(gap && !self.course.polled);
+                self.looked = true;
+                let before = self.states();
+                self.group.listed(views, at, first, &self.rules);
+                self.tell(before, at);
+            }
+            Event::Changed(view, at) => {
+                let name = view.name();
+                self.one(name, at, |group, rules| group.see(view, at, Cause::Change, rules));
+            }
+            Event::Gone(view, at) => {
+                let name = view.name();
+                self.one(name.clone(), at, |group, rules| group.gone(&name, at, rules));
+            }
+            Event::Broken => self.course.watch_restarts += 1,
+            Event::Trouble(error) => self.trouble = Some(error),
+            Event::Working => self.trouble = None,
+            Event::Polling => {
+                self.course.polled = true;
+                self.talk.warn("watching Applications is not allowed, so they are looked at every second");
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins, once the first look is over.
+    pub fn begin(&mut self, now: At) {
+        if self.looked && !self.group.has_begun() {
+            let before = self.states();
+            self.group.begin(now, &self.rules);
+            self.tell(before, now);
+        }
+    }
+
+    /// Whether there is nothing left to wait for.
+    pub fn is_decided(&self) -> bool {
+        self.looked && self.group.is_decided(&self.rules)
+    }
+
+    /// Lets time pass.
+    pub fn tick(&mut self, now: At) {
+        let before = self.states();
+        self.group.tick(now, &self.rules);
+        self.tell(before, now);
+    }
+
+    /// The deadline passed.
+    pub fn deadline(&mut self, now: At) {
+        match self.lost() {
+            Some(end) => self.group.stop(now, &end, &self.rules),
+            None => self.group.give_up(now, &self.rules),
+        }
+    }
+
+    /// The end that a run has which cannot find out anything any more.
+    pub fn lost(&mut self) -> Option<End> {
+        self.trouble.take().map(|error| unreachable(&error.message))
+    }
+
+    /// Draws the line about what is waited for.
+    pub fn draw(&self, now: At, length: Duration) {
+        let waited = now.elapsed.saturating_sub(self.rules.start.elapsed);
+        let what = match &self.trouble {
+            Some(error) => format!("trying again: {error}"),
+            None if !self.looked => format!("looking for Applications in {}", self.scope.place()),
+            None => self.group.describe(&self.rules),
+        };
+        let left = length.saturating_sub(waited);
+        self.talk.status(&what, &format!("{}, {} left", duration::go(waited), duration::go(left)));
+    }
+
+    /// Makes the report; `outside` is what ended the run when it was not the Applications.
+    pub fn report(mut self, record: Record, single: bool, outside: Option<End>, now: At) -> Report {
+        if let Some(end) = &outside {
+            self.group.stop(now, end, &self.rules);
+        }
+        let mut object = if self.stream { Map::from_iter([("type".into(), json!("result"))]) } else { Map::new() };
+        object.extend(report::clean(record.0));
+        if let (true, true, Some(name)) = (single, self.group.accounts.is_empty(), self.scope.names().first()) {
+            object.insert("app".into(), json!(name.name));
+            object.insert("namespace".into(), json!(name.namespace));
+        }
+        report::add(&mut object, &self.group, &self.rules, self.course, single);
+        let (mut exit, mut error) = self.group.verdict();
+        if let Some(end) = outside {
+            object.insert("outcome".into(), json!(end.outcome.word()));
+            (exit, error) = (end.exit, end.error);
+        }
+        Report { object, exit, error, stream: self.stream }
+    }
+
+    fn one(&mut self, name: AppName, at: At, change: impl FnOnce(&mut Group, &Rules)) {
+        let state = |run: &Self| State::of(run.group.accounts.get(&name), &run.rules);
+        let before = if self.stream { state(self) } else { State::default() };
+        change(&mut self.group, &self.rules);
+        if self.stream {
+            self.line(&before, &state(self), &name, at);
+        }
+    }
+
+    /// The states of all, where lines are printed about them.
+    fn states(&self) -> Vec<(AppName, State)> {
+        if !self.stream {
+            return Vec::new();
+        }
+        let state = |(name, account)| (AppName::clone(name), State::of(Some(account), &self.rules));
+        self.group.accounts.iter().map(state).collect()
+    }
+
+    fn tell(&self, before: Vec<(AppName, State)>, at: At) {
+        let before: std::collections::BTreeMap<AppName, State> = before.into_iter().collect();
+        for (name, now) in self.states() {
+            self.line(before.get(&name).unwrap_or(&State::default()), &now, &name, at);
+        }
+    }
+
+    fn line(&self, before: &State, now: &State, name: &AppName, at: At) {
+        if let Some(line) = now.line(before, name, at)
+            && let Err(error) = output::line(&line)
+        {
+            self.talk.warn(format!("cannot write to stdout: {error}"));
+        }
+    }
+}
+
+/// The end of a run that cannot find out anything any more.
+pub fn unreachable(why: &str) -> End {
+    End::new(
+        Exit::Unknown,
+        Outcome::Unreachable,
+        format!("the watch was lost: {why}"),
+        Some("run the same command again".into()),
+    )
+}
+
+/// All revisions that a version of an Application shows.
+fn revisions(view: &View) -> impl Iterator<Item = &String> {
+    let hydrator = &view.status.source_hydrator;
+    let last = hydrator.last_successful_operation.as_ref().and_then(|operation| operation.dry_sha.as_ref());
+    let sync = &view.status.sync;
+    sync.revision.iter().chain(&sync.revisions).chain(last).chain(&hydrator.last_compared_dry_revision)
+}
