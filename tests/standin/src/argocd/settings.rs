@@ -271,3 +271,118 @@ fn server_log(process: &Process) -> Vec<String> {
     lines.extend(Logger::of(process).line(Level::Info, "Starting configmap/secret informers", &[]));
     lines
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn process(component: Component, version: &str, env: &[(&str, &str)], args: &[&str]) -> Process {
+        Process {
+            namespace: "argocd".into(),
+            pod: "argocd-application-controller-0".into(),
+            component,
+            env: env.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect::<BTreeMap<_, _>>(),
+            args: args.iter().map(ToString::to_string).collect(),
+            version: version.into(),
+            started_at: SystemTime::UNIX_EPOCH,
+            log: Default::default(),
+        }
+    }
+
+    /// The line with the periods as `msg` has it.
+    fn periods(version: &str, env: &[(&str, &str)], args: &[&str]) -> String {
+        let lines = startup_log(&process(Component::Controller, version, env, args));
+        let line = lines.iter().find(|line| line.contains("appResyncPeriod=")).cloned().unwrap_or_default();
+        line.split("appResyncPeriod=").nth(1).unwrap_or_default().split('"').next().unwrap_or_default().into()
+    }
+
+    const TIMEOUT: &str = "ARGOCD_RECONCILIATION_TIMEOUT";
+
+    #[test]
+    fn the_periods_are_printed_as_each_version_prints_them() {
+        for (version, env, args, expected) in [
+            ("v3.5.1", &[][..], &[][..], "2m0s, appHardResyncPeriod=0s, appResyncJitter=1m0s"),
+            ("v2.14.0", &[], &[], "3m0s, appHardResyncPeriod=0s, appResyncJitter=0s"),
+            ("v2.9.0", &[], &[], "3m0s, appHardResyncPeriod=0s"),
+            ("v3.5.1", &[(TIMEOUT, "0s")], &[], "876000h0m0s, appHardResyncPeriod=0s, appResyncJitter=1m0s"),
+            ("v3.5.1", &[(TIMEOUT, "500ms")], &[], "876000h0m0s, appHardResyncPeriod=0s, appResyncJitter=1m0s"),
+            ("v3.5.1", &[(TIMEOUT, "1500ms")], &[], "1s, appHardResyncPeriod=0s, appResyncJitter=1m0s"),
+            ("v3.5.1", &[(TIMEOUT, "")], &[], "2m0s, appHardResyncPeriod=0s, appResyncJitter=1m0s"),
+            ("v3.5.1", &[(TIMEOUT, "nope")], &[], "2m0s, appHardResyncPeriod=0s, appResyncJitter=1m0s"),
+            ("v3.2.12", &[(TIMEOUT, "1d")], &[], "2m0s, appHardResyncPeriod=0s, appResyncJitter=1m0s"),
+            ("v3.5.1", &[(TIMEOUT, "1d")], &[], "24h0m0s, appHardResyncPeriod=0s, appResyncJitter=1m0s"),
+            ("v2.13.0", &[(TIMEOUT, "2m30s")], &[], "3m0s, appHardResyncPeriod=0s, appResyncJitter=0s"),
+            (
+                "v3.5.1",
+                &[(TIMEOUT, "30s"), ("ARGOCD_RECONCILIATION_JITTER", "0s")],
+                &["--app-resync", "45", "--app-hard-resync=90"],
+                "45s, appHardResyncPeriod=1m30s, appResyncJitter=0s",
+            ),
+        ] {
+            assert_eq!(periods(version, env, args), expected, "{version} {env:?} {args:?}");
+        }
+    }
+
+    #[test]
+    fn a_value_that_is_not_taken_is_a_warning_in_text_whatever_the_format() {
+        let first = |version: &str, value: &str| {
+            let lines = startup_log(&process(Component::Controller, version, &[(TIMEOUT, value)], &[]));
+            lines[0].split_once("level=").map(|(_, rest)| rest.to_owned()).unwrap_or_default()
+        };
+        assert_eq!(
+            first("v3.5.1", "180"),
+            format!("warning msg=\"Could not parse '180' as a duration from environment {TIMEOUT}\"")
+        );
+        for version in ["v3.2.12", "v2.13.0"] {
+            assert_eq!(
+                first(version, "180"),
+                format!("warning msg=\"Could not parse '180' as a duration string from environment {TIMEOUT}\"")
+            );
+        }
+        assert_eq!(
+            first("v3.5.1", "-1s"),
+            format!("warning msg=\"Value in {TIMEOUT} is -1s, which is less than minimum 0s allowed\"")
+        );
+    }
+
+    #[test]
+    fn the_line_is_json_since_3_0_and_gone_at_level_warn() {
+        let log = |version, env: &[(&str, &str)]| startup_log(&process(Component::Controller, version, env, &[]));
+        let line = |lines: Vec<String>| lines.into_iter().find(|line| line.contains("appResyncPeriod"));
+        assert!(line(log("v3.5.1", &[])).is_some_and(|line| line.starts_with(r#"{"level":"info","msg":"appResync"#)));
+        assert!(line(log("v2.14.0", &[])).is_some_and(|line| line.contains(r#"level=info msg="appResync"#)));
+        let quiet = log("v3.5.1", &[("ARGOCD_APPLICATION_CONTROLLER_LOGLEVEL", "warn")]);
+        assert_eq!(quiet.len(), 1, "only what is printed before the level is known: {quiet:?}");
+    }
+
+    #[test]
+    fn what_is_no_flag_or_far_too_large_ends_the_process() {
+        let ends = |version: &str, env: &[(&str, &str)], args: &[&str]| {
+            refuses_to_start(&process(Component::Controller, version, env, args)).unwrap_or_default()
+        };
+        let huge = [(TIMEOUT, "9223372036854775808s")];
+        assert_eq!(
+            ends("v3.5.1", &[], &["--app-resync", "1m"]),
+            "Error: invalid argument \"1m\" for \"--app-resync\" flag: strconv.ParseInt: parsing \"1m\": invalid syntax"
+        );
+        assert!(ends("v3.5.1", &huge, &[]).contains("level=fatal"));
+        assert_eq!(ends("v3.2.12", &huge, &[]), "");
+    }
+
+    #[test]
+    fn the_refs_live_as_long_as_the_repo_server_was_told() {
+        let lifetime = |env: &[(&str, &str)], args: &[&str]| {
+            revision_cache(&process(Component::RepoServer, "v3.5.1", env, args)).settings.unwrap()
+        };
+        let seconds = Duration::from_secs;
+        assert_eq!(lifetime(&[], &[]), seconds(180));
+        assert_eq!(lifetime(&[(TIMEOUT, "30s")], &[]), seconds(30));
+        assert_eq!(lifetime(&[(TIMEOUT, "0s")], &[]), seconds(24 * 3600), "off is the default age limit");
+        assert_eq!(lifetime(&[(TIMEOUT, "0s"), ("ARGOCD_DEFAULT_CACHE_EXPIRATION", "1h")], &[]), seconds(3600));
+        assert_eq!(lifetime(&[(TIMEOUT, "500ms")], &[]), seconds(3600), "below a second is an hour");
+        assert_eq!(lifetime(&[(TIMEOUT, "1500ms")], &[]), Duration::from_millis(1500));
+        assert_eq!(lifetime(&[(TIMEOUT, "30s")], &["--revision-cache-expiration", "1m"]), seconds(60));
+    }
+}
