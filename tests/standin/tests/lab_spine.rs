@@ -5,10 +5,7 @@ mod world;
 
 use std::time::{Duration, Instant};
 
-use world::{Reply, World};
-
-/// What a test waits at most for something that has to happen.
-const PATIENCE: Duration = Duration::from_secs(20);
+use world::{PATIENCE, Reply, World};
 
 fn set_polling(world: &World, period: &str) {
     let patch = format!(r#"{{"data":{{"timeout.reconciliation":"{period}","timeout.reconciliation.jitter":"0s"}}}}"#);

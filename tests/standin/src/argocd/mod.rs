@@ -44,23 +44,33 @@ pub async fn start(cluster: Arc<Cluster>, git: TcpListener) -> io::Result<()> {
     let dir = tempfile::Builder::new().prefix("standin-repos-").tempdir()?;
     let repo = repo_server::RepoServer::new(cluster.clone(), dir.path().to_owned());
     let argo = Arc::new(Argo { cluster, repo, _dir: dir });
-    let (controllers, servers) = (argo.clone(), argo.clone());
-    tokio::spawn(follow(argo.cluster.clone(), Component::Controller, move |process| {
-        tokio::spawn(controller::run(controllers.clone(), process))
-    }));
-    tokio::spawn(follow(argo.cluster.clone(), Component::Server, move |process| {
-        tokio::spawn(server::run(servers.clone(), process))
-    }));
+    for component in [Component::Controller, Component::RepoServer, Component::Server] {
+        tokio::spawn(follow(argo.clone(), component));
+    }
     Ok(())
 }
 
+/// What happens in one container until it is stopped.
+async fn run(argo: Arc<Argo>, process: Process) {
+    if settings::refuses_to_start(&process).is_some() {
+        argo.cluster.processes.exit(&process.namespace, &process.pod, 1);
+        return;
+    }
+    match process.component {
+        Component::Controller => controller::run(argo, process).await,
+        // Its work is done when a controller asks for it.
+        Component::RepoServer => {}
+        Component::Server => server::run(argo, process).await,
+    }
+}
+
 /// Keeps a task for each running container of a component.
-async fn follow(cluster: Arc<Cluster>, component: Component, run: impl Fn(Process) -> JoinHandle<()>) {
+async fn follow(argo: Arc<Argo>, component: Component) {
     let mut tasks: HashMap<(String, String, SystemTime), JoinHandle<()>> = HashMap::new();
-    let mut changes = cluster.processes.changes();
+    let mut changes = argo.cluster.processes.changes();
     loop {
         changes.mark_unchanged();
-        let running = cluster.processes.of(component);
+        let running = argo.cluster.processes.of(component);
         let key = |process: &Process| (process.namespace.clone(), process.pod.clone(), process.started_at);
         tasks.retain(|known, task| {
             let runs = running.iter().any(|process| key(process) == *known);
@@ -70,7 +80,7 @@ async fn follow(cluster: Arc<Cluster>, component: Component, run: impl Fn(Proces
             runs
         });
         for process in running {
-            tasks.entry(key(&process)).or_insert_with(|| run(process));
+            tasks.entry(key(&process)).or_insert_with(|| tokio::spawn(run(argo.clone(), process)));
         }
         if changes.changed().await.is_err() {
             return;

@@ -51,31 +51,37 @@ struct Server {
     queue: mpsc::Sender<Payload>,
     /// Replaced when the server restarts inside its process.
     built: Mutex<Arc<Built>>,
+    /// `None` with `server.insecure`. A new certificate is shown without a restart.
+    tls: Mutex<Option<Tls>>,
     restarting: AtomicBool,
     /// A panic that nothing catches ends the process.
     crash: Notify,
     root: String,
 }
 
+/// A certificate and its key as they are in the Secret, and what is made of them.
+struct Tls {
+    pem: (String, String),
+    config: Arc<ServerConfig>,
+}
+
 /// What is read when the HTTP server is built.
 struct Built {
     secrets: Secrets,
-    /// `None` with `server.insecure`.
-    tls: Option<Arc<ServerConfig>>,
+    /// `url` in `argocd-cm`.
+    url: Value,
     limit_mb: u64,
 }
 
 /// Runs one container of argocd-server until it is dropped.
 pub async fn run(argo: Arc<Argo>, process: Process) {
     let (namespace, pod) = (process.namespace.clone(), process.pod.clone());
-    while let Ok(listener) = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await {
-        let Ok(address) = listener.local_addr() else { return };
-        let open = Open::new(argo.clone(), namespace.clone(), pod.clone(), address);
-        serve(argo.clone(), &process, listener).await;
-        drop(open);
-        // The kubelet starts the container again.
-        tokio::time::sleep(argo.cluster.options.pod_start).await;
-    }
+    let Ok(listener) = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await else { return };
+    let Ok(address) = listener.local_addr() else { return };
+    let _open = Open::new(argo.clone(), namespace.clone(), pod.clone(), address);
+    serve(argo.clone(), &process, listener).await;
+    // What Go programs end with after a panic.
+    argo.cluster.processes.exit(&namespace, &pod, 2);
 }
 
 /// Serves until the process crashes.
@@ -88,15 +94,15 @@ async fn serve(argo: Arc<Argo>, process: &Process, listener: TcpListener) {
         logger: Logger::of(process),
         jitter: Mutex::default(),
     });
-    let built = Mutex::new(Arc::new(build(&handler)));
+    let (built, tls) = (Mutex::new(Arc::new(build(&handler))), Mutex::new(tls(&handler)));
     let root = setting(process, "rootpath", "ARGOCD_SERVER_ROOTPATH").unwrap_or_default();
     let root = if root.trim_matches('/').is_empty() { String::new() } else { format!("/{}", root.trim_matches('/')) };
     let server =
-        Arc::new(Server { handler, queue, built, restarting: AtomicBool::new(false), crash: Notify::new(), root });
+        Arc::new(Server { handler, queue, built, tls, restarting: AtomicBool::new(false), crash: Notify::new(), root });
     server.announce();
     let mut tasks = JoinSet::new();
     tasks.spawn(server.clone().work(payloads));
-    tasks.spawn(server.clone().follow_secrets());
+    tasks.spawn(server.clone().follow_settings());
     loop {
         tokio::select! {
             accepted = listener.accept() => {
@@ -142,19 +148,18 @@ fn build(handler: &Handler) -> Built {
     let default_mb = if version.at_least(2, 14) { 50 } else { 1024 };
     let config = store.get("configmaps", install, "argocd-cm").unwrap_or_default();
     let limit_mb = config["data"]["webhook.maxPayloadSizeMB"].as_str().and_then(|text| text.parse().ok());
-    let insecure = bool_setting(&handler.process, "insecure", "ARGOCD_SERVER_INSECURE");
-    let tls = if insecure { None } else { tls(handler) };
-    Built { secrets, tls, limit_mb: limit_mb.unwrap_or(default_mb) }
+    Built { secrets, url: config["data"]["url"].clone(), limit_mb: limit_mb.unwrap_or(default_mb) }
 }
 
 /// The certificate in `argocd-server-tls`, else in `argocd-secret`, else a new one that is put there.
-fn tls(handler: &Handler) -> Option<Arc<ServerConfig>> {
+fn tls(handler: &Handler) -> Option<Tls> {
     let (store, install) = (&handler.argo.cluster.store, &handler.process.namespace);
+    if bool_setting(&handler.process, "insecure", "ARGOCD_SERVER_INSECURE") {
+        return None;
+    }
     let pair = |secret: &Value| Some((secret_value(secret, "tls.crt")?, secret_value(secret, "tls.key")?));
-    let found = ["argocd-server-tls", "argocd-secret"]
-        .iter()
-        .find_map(|name| pair(&store.get("secrets", install, name)?))
-        .and_then(|(certificate, key)| tls_of(&certificate, &key));
+    let secrets = ["argocd-server-tls", "argocd-secret"];
+    let found = secrets.iter().find_map(|name| Tls::of(pair(&store.get("secrets", install, name)?)?));
     found.or_else(|| {
         let mut names = vec!["localhost".to_owned(), "argocd-server".to_owned()];
         names.extend(["", ".svc", ".svc.cluster.local"].map(|domain| format!("argocd-server.{install}{domain}")));
@@ -164,18 +169,20 @@ fn tls(handler: &Handler) -> Option<Arc<ServerConfig>> {
             secret["data"]["tls.key"] = json!(STANDARD.encode(&key));
             Ok(())
         });
-        tls_of(&certificate, &key)
+        Tls::of((certificate, key))
     })
 }
 
-fn tls_of(certificate: &str, key: &str) -> Option<Arc<ServerConfig>> {
-    let chain: Vec<_> = CertificateDer::pem_slice_iter(certificate.as_bytes()).collect::<Result<_, _>>().ok()?;
-    let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).ok()?;
-    let builder = ServerConfig::builder_with_provider(certificates::provider());
-    let versions = builder.with_safe_default_protocol_versions().ok()?;
-    let mut config = versions.with_no_client_auth().with_single_cert(chain, key).ok()?;
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Some(Arc::new(config))
+impl Tls {
+    fn of(pem: (String, String)) -> Option<Tls> {
+        let chain: Vec<_> = CertificateDer::pem_slice_iter(pem.0.as_bytes()).collect::<Result<_, _>>().ok()?;
+        let key = PrivateKeyDer::from_pem_slice(pem.1.as_bytes()).ok()?;
+        let builder = ServerConfig::builder_with_provider(certificates::provider());
+        let versions = builder.with_safe_default_protocol_versions().ok()?;
+        let mut config = versions.with_no_client_auth().with_single_cert(chain, key).ok()?;
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Some(Tls { pem, config: Arc::new(config) })
+    }
 }
 
 impl Server {
@@ -183,12 +190,17 @@ impl Server {
         self.built.lock().expect("no thread panics while it holds the settings").clone()
     }
 
+    fn tls(&self) -> Option<Arc<ServerConfig>> {
+        let tls = self.tls.lock().expect("no thread panics while it holds the certificate");
+        tls.as_ref().map(|tls| tls.config.clone())
+    }
+
     fn announce(&self) {
         let Handler { process, logger, .. } = &*self.handler;
         let message = format!(
             "argocd {}+standin serving on port 8080 (url: , tls: {}, namespace: {}, sso: false)",
             process.version,
-            self.built().tls.is_some(),
+            self.tls().is_some(),
             process.namespace
         );
         logger.info(&message, &[]);
@@ -217,30 +229,57 @@ impl Server {
         }
     }
 
-    /// Restarts the server inside its process when one of the secrets that it watches has changed.
-    async fn follow_secrets(self: Arc<Self>) {
-        let Handler { argo, process, version, logger, .. } = &*self.handler;
+    /// Restarts the server inside its process when something that it watches has changed.
+    async fn follow_settings(self: Arc<Self>) {
+        let Handler { argo, process, .. } = &*self.handler;
         let store = &argo.cluster.store;
         let mut newest = store.newest();
         let mut seen = 0;
         loop {
             let now = *newest.borrow_and_update();
-            let changed = store.since("secrets", seen).is_none_or(|events| !events.is_empty());
-            seen = now;
-            if changed {
-                let read = Secrets::read(store, &process.namespace, *version, &mut |_| {});
-                if let Some(what) = self.built().secrets.reload_reason(&read) {
+            let changed = |resource| store.since(resource, seen).is_none_or(|events| !events.is_empty());
+            if changed("secrets") || changed("configmaps") {
+                self.follow_certificate();
+                if let Some(what) = self.reload_reason() {
                     let own = argo.cluster.faults.argo.reload_delay(&process.pod);
                     let usual = argo.cluster.options.secret_reload.mul_f64(0.5 + random());
                     tokio::time::sleep(own.unwrap_or(usual)).await;
-                    logger.info(&format!("{what} modified. restarting"), &[]);
+                    self.handler.logger.info(&format!("{what} modified. restarting"), &[]);
                     self.restart().await;
                     continue;
                 }
             }
+            seen = now;
             if newest.changed().await.is_err() {
                 return;
             }
+        }
+    }
+
+    /// What has changed since the server was built, if that is a reason to build it anew.
+    fn reload_reason(&self) -> Option<&'static str> {
+        let Handler { argo, process, version, .. } = &*self.handler;
+        let (store, install) = (&argo.cluster.store, &process.namespace);
+        let object = |resource: &str, name: &str| store.get(resource, install, name).unwrap_or_default();
+        // Objects without this label do not notify: the ConfigMap never did, the Secret does not since v3.5.
+        let is_part = |object: &Value| object["metadata"]["labels"]["app.kubernetes.io/part-of"] == "argocd";
+        let built = self.built();
+        let config = object("configmaps", "argocd-cm");
+        if is_part(&config) && config["data"]["url"] != built.url {
+            return Some("url");
+        }
+        if version.at_least(3, 5) && !is_part(&object("secrets", "argocd-secret")) {
+            return None;
+        }
+        built.secrets.reload_reason(&Secrets::read(store, install, *version, &mut |_| {}))
+    }
+
+    fn follow_certificate(&self) {
+        let new = tls(&self.handler);
+        let mut tls = self.tls.lock().expect("no thread panics while it holds the certificate");
+        if new.as_ref().map(|tls| &tls.pem) != tls.as_ref().map(|tls| &tls.pem) {
+            self.handler.logger.info("tls certificate modified. reloading certificate", &[]);
+            *tls = new;
         }
     }
 
@@ -263,8 +302,7 @@ impl Server {
         if drops || self.restarting.load(Ordering::SeqCst) || connection.peek(&mut first).await.is_err() {
             return;
         }
-        let tls = self.built().tls.clone();
-        match (tls, first[0] == 0x16) {
+        match (self.tls(), first[0] == 0x16) {
             (Some(config), true) => {
                 if let Ok(connection) = TlsAcceptor::from(config).accept(connection).await {
                     self.http(connection, false).await;

@@ -9,12 +9,19 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use standin::{Options, Standin};
+use standin::{Options, Standin, processes::Component};
+
+/// The store's name for Applications.
+pub const APPLICATIONS: &str = "applications.argoproj.io";
+pub const REFRESH: &str = "argocd.argoproj.io/refresh";
+/// What a test waits at most for something that has to happen.
+pub const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A stand-in with the repository `evt.git` and a clone of it.
 pub struct World {
     pub standin: Standin,
     clone: tempfile::TempDir,
+    runtime: tokio::runtime::Runtime,
 }
 
 /// An answer of argocd-server.
@@ -33,7 +40,8 @@ impl World {
         let standin = Standin::with(options);
         let bare = standin.git_root().join("evt.git");
         let clone = tempfile::tempdir().expect("a temporary folder");
-        let world = World { standin, clone };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+        let world = World { standin, clone, runtime };
         run(Command::new("git").args(["init", "--quiet", "--bare", "--initial-branch=main"]).arg(bare));
         world.git(&["clone", "--quiet", &world.standin.git_url("evt.git"), "."]);
         world
@@ -83,8 +91,7 @@ impl World {
 
     /// The real kubectl against the stand-in; what it prints.
     pub fn kubectl(&self, arguments: &[&str]) -> String {
-        let kubeconfig = self.standin.kubeconfig();
-        run(Command::new("kubectl").args(arguments).arg("--kubeconfig").arg(kubeconfig))
+        run(self.standin.kubectl().args(arguments))
     }
 
     pub fn apply(&self, object: &Value) {
@@ -115,8 +122,49 @@ impl World {
         self.apply(&self.evt());
     }
 
+    /// Adds an Application without the help of kubectl.
+    pub fn create(&self, application: Value) {
+        self.standin.store().create(APPLICATIONS, application).expect("the name is free");
+    }
+
+    /// Applies a merge patch to the Application `evt`.
+    pub fn patch_evt(&self, patch: &Value) {
+        let patched = self.standin.store().update(APPLICATIONS, "argocd", "evt", |app| {
+            merge(app, patch);
+            Ok(())
+        });
+        patched.expect("it is there");
+    }
+
+    /// Asks for a refresh of `evt`.
+    pub fn ask_for_refresh(&self, kind: &str) {
+        self.patch_evt(&json!({"metadata": {"annotations": {REFRESH: kind}}}));
+    }
+
+    /// Asks for a refresh of `evt` and waits until the annotation is gone.
+    pub fn refresh(&self) {
+        self.ask_for_refresh("normal");
+        self.wait_for("the refresh", PATIENCE, |app| app["metadata"]["annotations"][REFRESH].is_null());
+    }
+
+    /// The messages in the log of the controller.
+    pub fn controller_log(&self) -> Vec<String> {
+        self.log_of(Component::Controller)
+    }
+
+    /// The messages in the logs of a component, pod after pod.
+    pub fn log_of(&self, component: Component) -> Vec<String> {
+        let all = self.standin.cluster().processes.of(component);
+        let lines = all.iter().flat_map(|process| process.log.lines());
+        let message = |line: String| match serde_json::from_str::<Value>(&line) {
+            Ok(object) => object["msg"].as_str().unwrap_or_default().to_owned(),
+            Err(_) => line,
+        };
+        lines.map(message).collect()
+    }
+
     pub fn application(&self, name: &str) -> Value {
-        self.standin.store().get("applications.argoproj.io", "argocd", name).unwrap_or_default()
+        self.standin.store().get(APPLICATIONS, "argocd", name).unwrap_or_default()
     }
 
     /// Waits, change by change, until the Application `evt` is as wanted.
@@ -124,13 +172,16 @@ impl World {
         self.wait_until(what, patience, || is_so(&self.application("evt")));
     }
 
-    /// Waits until something holds; it is looked at after each write to the store, and now and then besides.
+    /// Waits until something holds. It is looked at after each write to the store, and now and then for what is not
+    /// there: logs, answers.
     pub fn wait_until(&self, what: &str, patience: Duration, holds: impl Fn() -> bool) {
+        let mut newest = self.standin.store().newest();
         let began = Instant::now();
         while !holds() {
             let app = &self.application("evt");
             assert!(began.elapsed() < patience, "waited {patience:?} for: {what}\n{app:#}");
-            std::thread::sleep(Duration::from_millis(5));
+            let tick = Duration::from_millis(20);
+            let _ = self.runtime.block_on(async { tokio::time::timeout(tick, newest.changed()).await });
         }
     }
 
@@ -140,11 +191,13 @@ impl World {
 
     /// The Application stays at a commit for so long.
     pub fn stays_at(&self, commit: &str, time: Duration) {
-        let began = Instant::now();
-        while began.elapsed() < time {
-            assert_eq!(self.application("evt")["status"]["sync"]["revision"], commit);
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        let (_, before) = self.standin.store().list(APPLICATIONS, None);
+        std::thread::sleep(time);
+        let events = self.standin.store().since(APPLICATIONS, before).expect("the log reaches back");
+        let seen = events.iter().map(|event| event.object["status"]["sync"]["revision"].clone());
+        let moved: Vec<Value> = seen.filter(|revision| revision != commit).collect();
+        assert!(moved.is_empty(), "moved to {moved:?}");
+        assert_eq!(self.application("evt")["status"]["sync"]["revision"], commit);
     }
 
     /// The body of GitHub's event for a push to `main`.
@@ -197,6 +250,24 @@ impl World {
     pub fn hmac_sha256(&self, key: &str, body: &str) -> String {
         let out = run_with(Command::new("openssl").args(["dgst", "-sha256", "-hmac", key]), body.as_bytes());
         out.trim().rsplit(' ').next().expect("openssl prints the digest last").to_owned()
+    }
+}
+
+/// A merge patch (RFC 7396).
+fn merge(object: &mut Value, patch: &Value) {
+    let Value::Object(fields) = patch else {
+        *object = patch.clone();
+        return;
+    };
+    if !object.is_object() {
+        *object = json!({});
+    }
+    for (key, value) in fields {
+        if value.is_null() {
+            object.as_object_mut().expect("was made one").remove(key);
+        } else {
+            merge(&mut object[key], value);
+        }
     }
 }
 
