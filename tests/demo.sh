@@ -6,7 +6,7 @@
 # The periods are shortened to fit into a minute; --real-time takes those of the lab: 30 s, 40 s, 15 s, 120 s.
 set -euo pipefail
 
-poll_period=8s no_poll_watch=16s unsigned_watch=4s
+poll_period=5s no_poll_watch=12s unsigned_watch=4s
 case "$*" in
     '') ;;
     --real-time) poll_period=30s no_poll_watch=40s unsigned_watch=15s ;;

@@ -40,7 +40,7 @@ Times:
       --no-poll-watch D       how long step 4 watches for nothing to happen [40s]
       --unsigned-watch D      how long step 6 watches after the unsigned event [15s]
       --safety-net D          polling period that step 7 leaves behind [120s]
-      --timeout D             how long to wait for anything else [5m]
+      --timeout D             how long to wait for anything else [300s]
 
 Needs git, kubectl, jq and the four commands of argo-evt. The exit code is that of the command that failed.
 END
@@ -56,7 +56,7 @@ from=1 to=8
 dir=/root/cgoa-evt bare='' push_url=''
 repo_url=http://githttp.gitsrv.svc.cluster.local/cgi-bin/git/evt.git
 app=evt dest_namespace=evt namespace=argocd context=''
-poll_period=30s no_poll_watch=40s unsigned_watch=15s safety_net=120s timeout=5m
+poll_period=30s no_poll_watch=40s unsigned_watch=15s safety_net=120s timeout=''
 
 while [ $# -gt 0 ]; do
     case $1 in
@@ -118,20 +118,39 @@ trap leave EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
-# Every command that changes or measures something is shown as it is run.
+# kubectl takes no flags before the name of a plugin.
+kube() { kubectl "$@" ${context:+--context "$context"} --namespace "$namespace"; }
+# The commands that the lab is about; `showing` prints them instead of running them.
+showing=
 run() {
-    printf '  $ %s\n' "$*" >&2
-    "$@"
+    if [ "$namespace" != argocd ]; then set -- "$@" --namespace "$namespace"; fi
+    if [ -n "$context" ]; then set -- "$@" --context "$context"; fi
+    run_git "$@"
+}
+run_git() { if [ -n "$showing" ]; then echo "$*"; else "$@"; fi; }
+resync() { run kubectl argo-resync "$@" ${timeout:+--timeout "$timeout"}; }
+webhook() { run kubectl argo-webhook "$@"; }
+wait_for() { run kubectl argo-waitrev "$app" "$@" ${timeout:+--timeout "$timeout"}; }
+push() {
+    rev=$1
+    shift
+    run_git git -C "$dir/repo" evt-push --set "data.rev=$rev" app/signal.yaml "$@"
 }
 
-# kubectl takes no flags before the name of a plugin.
-cluster() { run kubectl "$@" ${context:+--context "$context"} --namespace "$namespace"; }
-quietly() { kubectl "$@" ${context:+--context "$context"} --namespace "$namespace"; }
-resync() { cluster argo-resync "$@" --timeout "$timeout"; }
-webhook() { cluster argo-webhook "$@"; }
-wait_for() { cluster argo-waitrev "$app" "$@" --timeout "$timeout"; }
-# A step that is repeated finds its value there already; an empty commit is as new to Argo CD as any other.
-push() { run git -C "$dir/repo" evt-push --allow-empty --set "data.rev=$1" app/signal.yaml; }
+# The command as one would type it in the directory of the artifacts.
+typed() { (showing=yes && "$@") | sed "s|$tmp/||g; s|$dir/||g"; }
+show() { printf '  $ %s\n' "$*" >&2; }
+quiet() {
+    show "$(typed "$@")"
+    "$@" >/dev/null
+}
+into() {
+    file=$1
+    shift
+    show "$(typed "$@") > $file"
+    "$@" >"$tmp/$file"
+    keep "$file"
+}
 
 # POSIX sh has no pipefail. `left COMMAND | …` keeps the exit code of a command that failed and passes nothing on,
 # which the next command takes as an error; `piped $?` after the pipe ends the lab with the first failure.
@@ -147,22 +166,36 @@ piped() {
 keep() { mv "$tmp/$1" "$dir/$1"; }
 value() { jq -r "$2" "$dir/$1"; }
 need() { [ -s "$dir/$1" ] || die "$dir/$1 is not there: step $2 makes it (--from $2)" 2; }
-revision() { quietly get applications.argoproj.io "$app" -o jsonpath='{.status.sync.revision}'; }
+status() { kube get applications.argoproj.io "$app" -o jsonpath="{.status.$1}"; }
 rev_of() { git -C "$dir/repo" show "$1:app/signal.yaml" | sed -n 's/^  rev: *//p'; }
 
 # A step measures how its own commit arrives, so the commit before has to be deployed. It is, unless a step is repeated.
 begin_at() {
     need app.yaml 1
     head=$(git -C "$dir/repo" rev-parse HEAD)
-    if [ "$(rev_of "$head")" = "$1" ] && [ "$(revision)" = "$head" ]; then return; fi
+    if [ "$(rev_of "$head")" = "$1" ] && [ "$(status sync.revision)" = "$head" ]; then return; fi
     say "This step starts with $1 deployed, which it is not: first back to $1."
-    push "$1" >"$tmp/back.json"
-    refresh "$tmp/back.json"
+    into back.json push "$1" --allow-empty
+    refresh back.json
 }
 
 refresh() {
-    resync --hard-refresh "$app" >/dev/null
-    wait_for --from "$1" --until synced >/dev/null
+    quiet resync --hard-refresh "$app"
+    quiet wait_for -f "$dir/$1" --until synced
+}
+
+# The hard refresh counts as a comparison: the poll after it finds the period not yet over and leaves it at that, so a
+# commit pushed now would wait for two periods. From the first poll on, every one compares.
+see_a_poll() {
+    limit=$(jq -nr --arg time "${timeout:-300s}" '$time | if test("^[0-9]+$") then . else
+        [scan("([0-9.]+)(h|ms|m|s)") | (.[0] | tonumber) * {h: 3600, m: 60, s: 1, ms: 0.001}[.[1]]] | add | ceil end')
+    last=$(status reconciledAt)
+    say "Waiting for a poll ..."
+    while [ "$(status reconciledAt)" = "$last" ]; do
+        [ "$limit" -gt 0 ] || die "Argo CD did not poll: the Application was last compared at $last" 124
+        limit=$((limit - 1))
+        sleep 1
+    done
 }
 
 step_1() {
@@ -176,7 +209,8 @@ step_1() {
     fi
     remote=${push_url:-$bare}
     if [ ! -d "$dir/repo" ]; then
-        run git clone --quiet "$remote" "$tmp/repo"
+        show "git clone $remote repo"
+        git clone --quiet "$remote" "$tmp/repo"
         keep repo
     fi
     git -C "$dir/repo" remote set-url origin "$remote"
@@ -192,7 +226,7 @@ step_1() {
         mv "$tmp/signal.yaml" "$dir/repo/app/signal.yaml"
     fi
     git -C "$dir/repo" add app/signal.yaml
-    push r1 >"$tmp/r1.json"
+    into r1.json push r1 --allow-empty
 
     cat >"$tmp/app.yaml" <<END
 apiVersion: argoproj.io/v1alpha1
@@ -217,10 +251,11 @@ spec:
       - CreateNamespace=true
 END
     keep app.yaml
-    before=$(quietly get applications.argoproj.io "$app" --ignore-not-found -o name)
-    cluster apply --filename "$dir/app.yaml" >&2
+    before=$(kube get applications.argoproj.io "$app" --ignore-not-found -o name)
+    show "kubectl apply --filename app.yaml"
+    kube apply --filename "$dir/app.yaml" >&2
     # A new Application is compared at once; one that was there before may wait for a poll that never comes.
-    if [ -n "$before" ]; then refresh "$tmp/r1.json"; else wait_for --from "$tmp/r1.json" --until synced >/dev/null; fi
+    if [ -n "$before" ]; then refresh r1.json; else quiet wait_for -f "$dir/r1.json" --until synced; fi
     say "The Application is Synced: what runs in the cluster is commit r1."
 }
 
@@ -228,17 +263,19 @@ step_2() {
     need app.yaml 1
     say "Argo CD reads Git every timeout.reconciliation. The controller and the repo-server read that setting only when"
     say "they start, so both are restarted; the controller's own log says which period it runs with."
-    resync "$poll_period" --jitter 0s --hard-refresh "$app" --line-out "$dir/interval.txt" >"$tmp/before.json"
+    set -- "$poll_period" --jitter 0s --hard-refresh "$app" --line-out "$dir/interval.txt"
     # The first run saw the settings from before the lab; `kubectl argo-resync --restore` can put them back.
-    [ -e "$dir/before.json" ] || keep before.json
+    if [ -e "$dir/before.json" ]; then quiet resync "$@"; else into before.json resync "$@"; fi
     say "The controller says: $(cat "$dir/interval.txt")"
 }
 
 step_3() {
     begin_at r1
-    say "A push, and nobody tells Argo CD: it finds the commit with its next poll."
+    say "Argo CD polls by itself. The push comes right after a poll and nobody tells Argo CD, so it is found by the next."
+    see_a_poll
+    show "$(typed push r2) | $(typed wait_for -f -) > poll.json"
     code=0
-    left push r2 | wait_for --from - >"$tmp/poll.json" || code=$?
+    left push r2 | wait_for -f - >"$tmp/poll.json" || code=$?
     piped "$code"
     keep poll.json
     say "Polling found r2 after $(value poll.json '.synced_at - .pushed_at') s."
@@ -247,11 +284,11 @@ step_3() {
 step_4() {
     begin_at r2
     say "Polling off (a period of 0). A pushed commit should now stay where it is: nothing tells Argo CD to look."
-    resync off --jitter 0s >/dev/null
-    push r3 >"$tmp/r3.json"
-    keep r3.json
+    quiet resync off
+    into r3.json push r3
+    show "$(typed wait_for -f r3.json --hold "$no_poll_watch") > nopoll.json"
     code=0
-    wait_for --from "$dir/r3.json" --hold "$no_poll_watch" >"$tmp/nopoll.json" || code=$?
+    wait_for -f "$dir/r3.json" --hold "$no_poll_watch" >"$tmp/nopoll.json" || code=$?
     # A commit that moved is an answer too, if not the one that the lab is about.
     [ "$code" -gt 1 ] || keep nopoll.json
     [ "$code" -eq 0 ] || exit "$code"
@@ -259,20 +296,21 @@ step_4() {
 }
 
 step_5() {
-    need r3.json 4
-    if [ "$(revision)" = "$(value r3.json .commit)" ]; then
+    need nopoll.json 4
+    if [ "$(status sync.revision)" = "$(value nopoll.json .commit)" ]; then
         say "Argo CD knows r3 already; this step needs a commit that it has not seen, so step 4 comes first."
         step_4
     fi
     say "One POST to Argo CD's /api/webhook: not a deployment, only \"read Git now\"."
-    set -- --from "$dir/r3.json"
+    set -- -f "$dir/r3.json"
     # An earlier run leaves the secret behind, and the server then refuses what is not signed.
-    if quietly get secret argocd-secret -o json | jq -e '.data // {} | has("webhook.github.secret")' >/dev/null; then
+    if kube get secret argocd-secret -o json | jq -e '.data // {} | has("webhook.github.secret")' >/dev/null; then
         say "A webhook secret is set, so the event is signed with it."
         set -- "$@" --sign
     fi
+    show "$(typed webhook "$@") | $(typed wait_for -f -) > webhook.json"
     code=0
-    left webhook "$@" | wait_for --from - >"$tmp/webhook.json" || code=$?
+    left webhook "$@" | wait_for -f - >"$tmp/webhook.json" || code=$?
     piped "$code"
     keep webhook.json
     say "The webhook was answered $(value webhook.json .http_status), and r3 was found after" \
@@ -282,21 +320,23 @@ step_5() {
 step_6() {
     begin_at r3
     say "Anybody can POST to that address. With a shared secret the server accepts only events that carry its HMAC."
-    webhook secret set --generate --out "$dir/webhook-secret" >/dev/null
-    push r4 >"$tmp/r4.json"
-    keep r4.json
+    quiet webhook secret set --generate --out "$dir/webhook-secret"
+    into r4.json push r4
 
     say "The event without a signature has to be refused, and the Application has to stay at r3."
+    set -- -f "$dir/r4.json" --save-body "$dir/event-body.json" --expect-status 400
+    show "$(typed webhook "$@") | $(typed wait_for -f - --hold "$unsigned_watch")"
     code=0
-    left webhook --from "$dir/r4.json" --save-body "$dir/event-body.json" --expect-status 400 |
-        wait_for --from - --hold "$unsigned_watch" >"$tmp/unsigned.json" || code=$?
+    left webhook "$@" | wait_for -f - --hold "$unsigned_watch" >"$tmp/unsigned.json" || code=$?
     piped "$code"
 
     say "The same bytes with a signature have to be accepted."
+    set -- --body-file "$dir/event-body.json" --sign --secret-file "$dir/webhook-secret"
+    show "$(typed webhook "$@") | jq --slurp add r4.json - | $(typed wait_for -f -)"
     code=0
-    left webhook --body-file "$dir/event-body.json" --sign --secret-file "$dir/webhook-secret" |
+    left webhook "$@" |
         left jq --compact-output --slurp 'select(length == 2) | add' "$dir/r4.json" - |
-        wait_for --from - >"$tmp/signed.json" || code=$?
+        wait_for -f - >"$tmp/signed.json" || code=$?
     piped "$code"
     jq --slurp '{
         commit: .[0].commit,
@@ -317,7 +357,7 @@ step_6() {
 step_7() {
     need app.yaml 1
     say "A webhook can get lost, and then nothing ever looks again. A slow poll is the safety net; the secret stays."
-    resync "$safety_net" --jitter default --hard-refresh "$app" --line-out "$dir/restored.txt" >/dev/null
+    quiet resync "$safety_net" --jitter default --hard-refresh "$app" --line-out "$dir/restored.txt"
     say "The controller says: $(cat "$dir/restored.txt")"
 }
 
@@ -352,7 +392,7 @@ title() {
 }
 
 # Nothing is begun where Argo CD cannot be reached.
-quietly get applications.argoproj.io -o name >/dev/null ||
+kube get applications.argoproj.io -o name >/dev/null ||
     die "cannot read Applications in namespace $namespace: is this the right cluster, and is Argo CD installed there?" 3
 mkdir -p "$dir"
 dir=$(cd "$dir" && pwd)
