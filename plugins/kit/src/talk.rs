@@ -102,14 +102,15 @@ impl Talk {
         if self.quiet {
             return;
         }
+        let time = if time.is_empty() { String::new() } else { format!(" ({time})") };
         if self.terminal {
             let mut frame = self.frame.borrow_mut();
             *frame = (*frame + 1) % FRAMES.len();
-            self.write(&format!("\r{} {what} ({time})\x1b[K", FRAMES[*frame]));
+            self.write(&format!("\r{} {what}{time}\x1b[K", FRAMES[*frame]));
             what.clone_into(&mut self.status.borrow_mut());
         } else if *self.status.borrow() != what {
             what.clone_into(&mut self.status.borrow_mut());
-            self.write(&format!("{what} ({time})\n"));
+            self.write(&format!("{what}{time}\n"));
         }
     }
 
