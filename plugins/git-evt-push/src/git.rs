@@ -1,11 +1,10 @@
 //! The user's own git, run as a process: so hooks, signing, credentials and configuration hold.
 
 use std::{
-    collections::VecDeque,
     ffi::{OsStr, OsString},
-    io::{self, BufRead, BufReader, IsTerminal},
+    io::{self, IsTerminal},
     path::PathBuf,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     thread,
     time::{Duration, Instant},
 };
@@ -13,11 +12,13 @@ use std::{
 use duct::{Expression, Handle, unix::HandleExt};
 use kit::{command::interrupted, error::Error, exit::Exit, talk::Talk};
 
-/// How many lines of git's own words are kept for finding out why it failed.
-const KEPT_LINES: usize = 500;
+use crate::pipe::Pipe;
 
-/// How long git may take to leave once it was asked to.
+/// How long git may take to leave once it was asked to, and the end of its output to come once it has.
 const LEAVING: Duration = Duration::from_secs(2);
+
+/// How long nothing may come from a program that git has left behind.
+const SILENCE: Duration = Duration::from_millis(200);
 
 const SIGTERM: i32 = 15;
 
@@ -28,7 +29,7 @@ pub struct Answer {
     pub status: Option<i32>,
     /// Everything on stdout.
     pub stdout: Vec<u8>,
-    /// The last lines on stderr; empty where they went to the user directly.
+    /// Everything on stderr; empty where they went to the user directly.
     pub stderr: String,
 }
 
@@ -119,7 +120,7 @@ impl Git {
     /// When git cannot be started, or the command was interrupted. A git that failed is an [`Answer`].
     pub fn ask<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Result<Answer, Error> {
         let command = self.command(args).env("GIT_OPTIONAL_LOCKS", "0").stdin_null();
-        self.run(&quiet(&command).stderr_capture(), None)
+        self.run(&captured(&command))
     }
 
     /// As [`Git::ask`], with something on git's stdin.
@@ -127,7 +128,7 @@ impl Git {
     /// # Errors
     /// As [`Git::ask`].
     pub fn feed<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>, stdin: Vec<u8>) -> Result<Answer, Error> {
-        self.run(&quiet(&self.command(args)).stdin_bytes(stdin).stderr_capture(), None)
+        self.run(&captured(&self.command(args)).stdin_bytes(stdin))
     }
 
     /// Lets git do something that may need the user: an editor, a passphrase. What it and its hooks say goes to stderr.
@@ -135,7 +136,7 @@ impl Git {
     /// # Errors
     /// As [`Git::ask`].
     pub fn act<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Result<Answer, Error> {
-        self.run(&self.command(args).stdout_to_stderr(), None)
+        self.run(&self.command(args).stdout_to_stderr())
     }
 
     /// Talks to a remote, within the time that is left. Git's words are shown as they come, and kept.
@@ -143,17 +144,7 @@ impl Git {
     /// # Errors
     /// As [`Git::ask`]; exit code 124 when the time is over.
     pub fn network<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Result<Answer, Error> {
-        let (reader, writer) = io::pipe().map_err(|error| self.cannot_run(&error))?;
-        let (sender, lines) = mpsc::channel();
-        thread::spawn(move || {
-            for line in BufReader::new(reader).split(b'\n').map_while(Result::ok) {
-                if sender.send(String::from_utf8_lossy(&line).into_owned()).is_err() {
-                    break;
-                }
-            }
-        });
-        let command = quiet(&self.command(args)).stderr_file(writer);
-        self.run(&command, Some(&lines))
+        self.follow(&self.command(args), true)
     }
 
     /// As [`Git::network`], but says nothing: for questions whose failure is no matter.
@@ -161,8 +152,7 @@ impl Git {
     /// # Errors
     /// As [`Git::network`].
     pub fn network_ask<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Result<Answer, Error> {
-        let (_sender, lines) = mpsc::channel();
-        self.run(&quiet(&self.command(args)).stdin_null().stderr_null(), Some(&lines))
+        self.follow(&self.command(args).stdin_null(), false)
     }
 
     /// Puts something back, also after an interrupt.
@@ -170,7 +160,7 @@ impl Git {
     /// # Errors
     /// When git cannot be started.
     pub fn undo<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Result<Answer, Error> {
-        let output = quiet(&self.command(args)).stdin_null().stderr_capture().run();
+        let output = captured(&self.command(args)).stdin_null().run();
         output.map(answer).map_err(|error| self.cannot_run(&error))
     }
 
@@ -196,67 +186,80 @@ impl Git {
         duct::cmd(&self.program, args).unchecked()
     }
 
-    /// Runs a command to its end. With `lines` it talks to a remote: it has a time limit, and its stderr comes through
-    /// `lines`. They are not read to their end: a program that git leaves behind, such as an ssh master connection, may
-    /// hold stderr open for hours.
-    fn run(&self, command: &Expression, lines: Option<&mpsc::Receiver<String>>) -> Result<Answer, Error> {
-        let handle = {
-            let mut running = self.stop.lock();
-            if running.stopped {
-                return Err(interrupted(Exit::Interrupted));
+    /// Runs a command to its end.
+    fn run(&self, command: &Expression) -> Result<Answer, Error> {
+        let handle = self.start(command)?;
+        let result = handle.wait().cloned().map(answer);
+        self.end(result)
+    }
+
+    /// Runs a command that talks to a remote to its end, or to the end of the time.
+    fn follow(&self, command: &Expression, aloud: bool) -> Result<Answer, Error> {
+        let pipe = || Pipe::new().map_err(|error| self.cannot_run(&error));
+        let ((stdout, out), (stderr, err)) = (pipe()?, pipe()?);
+        // The command holds the writing ends, and has to be gone for the reading ends to end.
+        let handle = self.start(&quiet(command).stdout_file(out).stderr_file(err))?;
+        let mut heard = Vec::new();
+        let mut said = 0;
+        let mut hear = |bytes: Vec<u8>| {
+            heard.extend(bytes);
+            while let Some(end) = heard[said..].iter().position(|byte| *byte == b'\n') {
+                let line = String::from_utf8_lossy(&heard[said..said + end]);
+                // Of a progress line only the last state is worth a line.
+                if let Some(text) = line.rsplit('\r').find(|part| !part.trim().is_empty()).filter(|_| aloud) {
+                    self.talk.say(text);
+                }
+                said += end + 1;
             }
-            let handle = Arc::new(command.start().map_err(|error| self.cannot_run(&error))?);
-            running.handle = Some(Arc::clone(&handle));
-            handle
         };
-        let result = match lines {
-            None => handle.wait().cloned().map(answer),
-            Some(lines) => self.follow(&handle, lines),
+        let mut leaving: Option<Instant> = None;
+        let ended = loop {
+            hear(stderr.ready());
+            match handle.wait_timeout(Duration::from_millis(10)) {
+                Ok(None) => {}
+                Ok(Some(output)) => break Ok(output.status),
+                Err(error) => break Err(error),
+            }
+            match leaving {
+                None if self.remaining().is_zero() => {
+                    let _ = handle.send_signal(SIGTERM);
+                    leaving = Some(Instant::now());
+                }
+                Some(since) if since.elapsed() > LEAVING => {
+                    let _ = handle.kill();
+                }
+                _ => {}
+            }
         };
-        let mut running = self.stop.lock();
-        running.handle = None;
-        let answer = result.map_err(|error| self.cannot_run(&error))?;
-        if running.stopped && answer.status.is_none() {
-            return Err(interrupted(Exit::Interrupted));
-        }
-        if lines.is_some() && !answer.ok() && self.remaining().is_zero() {
+        // What git itself has written is in the pipe already; nobody waits for the rest of one that was ended.
+        let by_itself = ended.as_ref().is_ok_and(|status| status.code().is_some());
+        let stdout = stdout.rest(if by_itself { LEAVING } else { SILENCE });
+        hear(stderr.rest(SILENCE));
+        let stderr = String::from_utf8_lossy(&heard).into_owned();
+        let answer = self.end(ended.map(|status| Answer { status: status.code(), stdout, stderr }))?;
+        if !answer.ok() && self.remaining().is_zero() {
             return Err(Error::new(Exit::Deadline, "timeout", "the remote did not answer in time")
                 .hint("--timeout sets the limit; running the same command again finishes the job"));
         }
         Ok(answer)
     }
 
-    fn follow(&self, handle: &Handle, lines: &mpsc::Receiver<String>) -> io::Result<Answer> {
-        let mut kept = VecDeque::new();
-        let mut hear = |line: String| {
-            self.talk.say(line.rsplit('\r').find(|part| !part.trim().is_empty()).unwrap_or_default());
-            if kept.len() == KEPT_LINES {
-                kept.pop_front();
-            }
-            kept.push_back(line);
-        };
-        let mut leaving: Option<Instant> = None;
-        let output = loop {
-            while let Ok(line) = lines.try_recv() {
-                hear(line);
-            }
-            if let Some(output) = handle.wait_timeout(Duration::from_millis(20))? {
-                break output.clone();
-            }
-            match leaving {
-                None if self.remaining().is_zero() => {
-                    handle.send_signal(SIGTERM)?;
-                    leaving = Some(Instant::now());
-                }
-                Some(since) if since.elapsed() > LEAVING => handle.kill()?,
-                _ => {}
-            }
-        };
-        while let Ok(line) = lines.recv_timeout(Duration::from_millis(50)) {
-            hear(line);
+    fn start(&self, command: &Expression) -> Result<Arc<Handle>, Error> {
+        let mut running = self.stop.lock();
+        if running.stopped {
+            return Err(interrupted(Exit::Interrupted));
         }
-        let stderr = Vec::from(kept).join("\n");
-        Ok(Answer { status: output.status.code(), stdout: output.stdout, stderr })
+        let handle = Arc::new(command.start().map_err(|error| self.cannot_run(&error))?);
+        running.handle = Some(Arc::clone(&handle));
+        Ok(handle)
+    }
+
+    /// The answer of a command that has ended. One that failed after an interrupt was interrupted.
+    fn end(&self, result: io::Result<Answer>) -> Result<Answer, Error> {
+        let mut running = self.stop.lock();
+        running.handle = None;
+        let answer = result.map_err(|error| self.cannot_run(&error))?;
+        if running.stopped && !answer.ok() { Err(interrupted(Exit::Interrupted)) } else { Ok(answer) }
     }
 
     fn cannot_run(&self, error: &io::Error) -> Error {
@@ -269,9 +272,13 @@ fn answer(output: std::process::Output) -> Answer {
     Answer { status: output.status.code(), stdout: output.stdout, stderr }
 }
 
-/// A command whose stdout is for us, whose messages are in English, and which asks nobody where nobody is.
+fn captured(command: &Expression) -> Expression {
+    quiet(command).stdout_capture().stderr_capture()
+}
+
+/// A command whose messages are in English, and which asks nobody where nobody is.
 fn quiet(command: &Expression) -> Expression {
-    let command = command.stdout_capture().env("LC_ALL", "C");
+    let command = command.env("LC_ALL", "C");
     let nobody = !io::stdin().is_terminal() && !io::stderr().is_terminal();
     if nobody && std::env::var_os("GIT_TERMINAL_PROMPT").is_none() {
         command.env("GIT_TERMINAL_PROMPT", "0")

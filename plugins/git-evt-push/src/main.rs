@@ -20,6 +20,7 @@ mod git;
 mod job;
 mod local;
 mod manual;
+mod pipe;
 mod porcelain;
 mod push;
 mod record;
