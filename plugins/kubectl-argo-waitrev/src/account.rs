@@ -516,3 +516,6 @@ fn later(at: At, by: Duration) -> At {
     let ms = at.wall.ms().saturating_add(u64::try_from(by.as_millis()).unwrap_or(u64::MAX));
     At { elapsed: at.elapsed + by, wall: kit::moment::Moment::from_ms(ms) }
 }
+
+#[cfg(test)]
+mod tests;

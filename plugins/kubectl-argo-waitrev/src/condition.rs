@@ -3,7 +3,7 @@
 //! Pure, and everything is judged on the same version of the object.
 
 use clap::ValueEnum;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::{
     revision::{is_commit, same_commit, same_repository},
@@ -12,8 +12,7 @@ use crate::{
 };
 
 /// How far an Application has to be; each level contains those before it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Level {
     /// The revision compared is the commit
     #[default]
@@ -27,7 +26,7 @@ pub enum Level {
 }
 
 /// The answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// The level is reached.
@@ -39,7 +38,7 @@ pub enum Verdict {
 }
 
 /// Which rule gave the answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {
     /// The revision is the commit.
@@ -312,3 +311,6 @@ fn operation(view: &View, found: &Found) -> Result<Reason, Reason> {
         _ => Err(Reason::OperationRunning),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -110,8 +110,12 @@ impl Wanted {
         if !sources.iter().any(Source::is_git) {
             return Err(Unfit::NoGitSource);
         }
-        let found: Vec<usize> =
-            sources.iter().enumerate().filter(|(_, source)| source.is_git() && ours(source)).map(|(at, _)| at).collect();
+        let found: Vec<usize> = sources
+            .iter()
+            .enumerate()
+            .filter(|(_, source)| source.is_git() && ours(source))
+            .map(|(at, _)| at)
+            .collect();
         if found.is_empty() {
             let urls = sources.iter().filter(|source| source.is_git()).map(|source| source.repo_url.clone()).collect();
             return Err(Unfit::OtherRepository(urls));
