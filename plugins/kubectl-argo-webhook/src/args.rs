@@ -3,7 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use clap::{ArgAction, ArgGroup, Args as Flags, Parser, Subcommand, ValueEnum};
-use kit::{cluster::ClusterArgs, duration, talk::TalkArgs};
+use kit::{cluster::ClusterArgs, duration, talk::TalkArgs, version::Version};
 
 use crate::provider::Provider;
 
@@ -28,6 +28,7 @@ impl Args {
     pub fn talk(&self) -> &TalkArgs {
         match &self.command {
             None => &self.send.talk,
+            Some(Command::Explain(explain)) => &explain.talk,
             Some(Command::Secret { command: SecretCommand::Set(set) }) => &set.talk,
             Some(Command::Secret { command: SecretCommand::Show(show) }) => &show.talk,
         }
@@ -37,12 +38,51 @@ impl Args {
 /// What to do instead of sending.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Show which Applications an event touches, by the server's own rules, and which rule keeps the others out
+    ///
+    /// Nothing is sent. The Applications are read from the cluster, or from a file.
+    Explain(Box<Explain>),
+
     /// Look at or set the key that events are signed with
     Secret {
         /// What to do with it.
         #[command(subcommand)]
         command: SecretCommand,
     },
+}
+
+/// Explains an event.
+#[derive(Debug, Flags)]
+#[command(group = ArgGroup::new("origin").required(true))]
+pub struct Explain {
+    /// The event.
+    #[command(flatten)]
+    pub event: EventArgs,
+
+    /// Read the Applications from this file: YAML documents or JSON, a List too; - is stdin
+    #[arg(long, value_name = "FILE", help_heading = "Applications")]
+    pub applications: Option<PathBuf>,
+
+    /// Version of Argo CD whose rules to use [default: that of the cluster's server, else the newest known]
+    #[arg(long, value_name = "VERSION", value_parser = version, help_heading = "Applications")]
+    pub server_version: Option<Version>,
+
+    /// Namespaces that Argo CD serves beside its own: globs, or expressions between slashes [default: what the cluster
+    /// says; all of a file]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', help_heading = "Applications")]
+    pub application_namespaces: Option<Vec<String>>,
+
+    /// The cluster.
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
+
+    /// How to talk.
+    #[command(flatten)]
+    pub talk: TalkArgs,
+}
+
+fn version(text: &str) -> Result<Version, String> {
+    Version::parse(text).ok_or_else(|| format!("`{text}` is not a version such as v3.5.1"))
 }
 
 /// What to do with the key.

@@ -81,17 +81,29 @@ fn host_of(address: &str) -> Result<String, String> {
     if let Some(inner) = address.strip_prefix('[') {
         let (host, rest) = inner.split_once(']').ok_or("its host lacks a closing bracket")?;
         port_of(rest)?;
-        return Ok(host.to_owned());
+        let host = String::from_utf8_lossy(&unescape(host)?).into_owned();
+        let address = host.split('%').next().unwrap_or_default();
+        return match address.parse::<std::net::Ipv6Addr>() {
+            Ok(_) => Ok(host),
+            Err(_) => Err("what stands in brackets is not an IPv6 address".into()),
+        };
     }
-    let end = address.rfind(':').unwrap_or(address.len());
-    port_of(&address[end..])?;
-    let host = &address[..end];
+    let (host, port) = address.split_at(address.find(':').unwrap_or(address.len()));
+    port_of(port)?;
     if host.bytes().any(|byte| !in_host(byte)) {
         return Err("its host holds a character that no host may have".into());
     }
-    // `u.Hostname()` cuts once more, at the first colon that is left.
-    let host = String::from_utf8_lossy(&unescape(host)?).into_owned();
-    Ok(host.split(':').next().unwrap_or_default().to_owned())
+    let decoded = unescape(host)?;
+    // Escapes are for names in other scripts.
+    if host.contains('%') && decoded.iter().filter(|byte| byte.is_ascii() && **byte != b'%').count() != plain(host) {
+        return Err("its host holds an escape that no host may have".into());
+    }
+    Ok(String::from_utf8_lossy(&decoded).into_owned())
+}
+
+/// How many characters of a host are no part of an escape.
+fn plain(host: &str) -> usize {
+    host.len() - 3 * host.matches('%').count()
 }
 
 fn in_host(byte: u8) -> bool {
@@ -135,4 +147,28 @@ fn escape(bytes: &[u8]) -> String {
         }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `gourl.tsv` was written by Go's own `net/url`: address, `Hostname()`, `EscapedPath()`; or address, `error`.
+    #[test]
+    fn addresses_are_read_as_go_reads_them() {
+        let mut wrong = Vec::new();
+        for line in include_str!("../../../tests/standin/tests/data/gourl.tsv").lines() {
+            let parts: Vec<&str> = line.split('\t').collect();
+            let found = parse(parts[0]);
+            let same = match (&found, &parts[1..]) {
+                (Err(_), ["error"]) => true,
+                (Ok(url), [host, path]) => url.host == *host && url.escaped_path == *path,
+                _ => false,
+            };
+            if !same {
+                wrong.push(format!("{line:?}: {found:?}"));
+            }
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
 }

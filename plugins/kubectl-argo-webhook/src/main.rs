@@ -4,8 +4,10 @@ mod answer;
 mod args;
 mod delivery;
 mod event;
+mod explain;
 mod go_url;
 mod key;
+mod letter;
 mod manual;
 mod payload;
 mod probe;
@@ -26,6 +28,7 @@ use args::{Args, Command, SecretCommand};
 fn main() -> ExitCode {
     kit::command::run(Args::talk, async |args: Args, context| match args.command {
         None => send::run(args.send, context).await,
+        Some(Command::Explain(explain)) => explain::run(*explain, context).await,
         Some(Command::Secret { command: SecretCommand::Set(set) }) => secret::set(set, context).await,
         Some(Command::Secret { command: SecretCommand::Show(show) }) => secret::show(show, context).await,
     })

@@ -7,7 +7,6 @@ use kit::{
     error::Error,
     exit::Exit,
     file::{self, Mode},
-    record::Record,
     talk::Talk,
 };
 use serde_json::{Map, Value, json};
@@ -16,8 +15,9 @@ use crate::{
     answer::{self, Asked},
     args::{Kind, Send},
     delivery::{self, Parcel},
-    event::Push,
-    key, payload,
+    key,
+    letter::{self, Letter},
+    payload,
     provider::Provider,
     random,
     route::{Direct, Route},
@@ -35,7 +35,7 @@ const SMALL: usize = 1024 * 1024;
 pub async fn run(args: Send, context: Context) -> Result<Report, Error> {
     let talk = &context.talk;
     let provider = args.event.provider;
-    let Letter { mut record, body, is_tag } = letter(&args).await?;
+    let Letter { mut record, body, is_tag } = letter::read(&args.event, args.kind).await?;
     if let Some(path) = &args.save_body {
         file::write(path, &body, Mode::Public)?;
     }
@@ -113,52 +113,6 @@ pub async fn run(args: Send, context: Context) -> Result<Report, Error> {
         }
         Err(error) => Ok(Report::failed(record.0, error)),
     }
-}
-
-/// What goes out, and the record that it is reported in.
-struct Letter {
-    record: Record,
-    body: Vec<u8>,
-    is_tag: bool,
-}
-
-async fn letter(args: &Send) -> Result<Letter, Error> {
-    let provider = args.event.provider;
-    let mut record = match &args.event.from {
-        Some(path) => Record::read(path).await?,
-        None => Record::default(),
-    };
-    if let Some(path) = &args.event.body_file {
-        let body = file::read(path)?;
-        if body.is_empty() {
-            return Err(Error::usage("empty-body", format!("{} is empty", path.display()))
-                .hint("the server refuses an event without a body"));
-        }
-        let is_tag = body.windows(10).take(4096).any(|part| part == b"refs/tags/");
-        return Ok(Letter { record, body, is_tag });
-    }
-    if args.kind == Kind::Ping {
-        let Some(body) = payload::ping(provider) else {
-            return Err(Error::usage("no-ping", format!("Argo CD knows no ping of {}", provider.title()))
-                .hint("github and bitbucket-server have one"));
-        };
-        return Ok(Letter { record, body, is_tag: false });
-    }
-    let push = match (&args.event.from, &args.event.repo_url) {
-        (Some(_), _) => Push::of_record(&record)?,
-        (None, Some(_)) => {
-            let push = Push::of_flags(&args.event)?;
-            set(&mut record.0, "commit", push.after.clone());
-            set(&mut record.0, "ref", push.reference.clone());
-            set(&mut record.0, "repo_url", push.repo_url.clone());
-            push
-        }
-        (None, None) => {
-            return Err(Error::usage("no-event", "nothing to send")
-                .hint("-f RECORD (from `git evt-push`), --body-file FILE, or --repo-url URL --ref REF --after SHA"));
-        }
-    };
-    Ok(Letter { record, body: payload::push(provider, &push), is_tag: push.is_tag() })
 }
 
 fn needs_cluster(args: &Send) -> bool {

@@ -127,6 +127,26 @@ pub async fn body_limit(cluster: &Cluster, version: Option<Version>) -> Result<O
     Ok(limit_in(data.get("webhook.maxPayloadSizeMB").map(String::as_str), version.unwrap_or(Version::NEWEST)))
 }
 
+/// The settings that decide which Applications an event reaches, and when.
+#[derive(Debug, Default)]
+pub struct MatchingSettings {
+    /// `application.namespaces`: globs and expressions.
+    pub application_namespaces: Vec<String>,
+    /// `webhook.refresh.jitter`.
+    pub refresh_jitter: Option<String>,
+}
+
+/// Reads them; what cannot be read counts as not set.
+pub async fn matching_settings(cluster: &Cluster, talk: &Talk) -> MatchingSettings {
+    let params = optional(config_map(cluster, "argocd-cmd-params-cm").await, talk).flatten().unwrap_or_default();
+    let mut settings = optional(config_map(cluster, "argocd-cm").await, talk).flatten().unwrap_or_default();
+    let namespaces = params.get("application.namespaces").map(String::as_str).unwrap_or_default();
+    MatchingSettings {
+        application_namespaces: namespaces.split(',').map(str::to_owned).collect(),
+        refresh_jitter: settings.remove("webhook.refresh.jitter").filter(|jitter| !jitter.is_empty() && jitter != "0s"),
+    }
+}
+
 /// argo-cd util/settings/settings.go, `GetMaxWebhookPayloadSize`: bytes of 1024 × 1024; what is no positive number is
 /// the default.
 fn limit_in(setting: Option<&str>, version: Version) -> Option<u64> {
