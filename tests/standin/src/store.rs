@@ -181,6 +181,13 @@ impl Store {
         Some(inner.log.range(first..).filter(|event| event.resource == resource).cloned().collect())
     }
 
+    /// Whether any of these resources has changed after `version`; true as well when the log does not reach back so far.
+    pub fn changed_since(&self, resources: &[&str], version: u64) -> bool {
+        let inner = self.lock();
+        let first = inner.log.partition_point(|event| event.version <= version);
+        version < inner.forgotten || inner.log.range(first..).any(|event| resources.contains(&event.resource.as_str()))
+    }
+
     /// Empties the log, as etcd's compaction does: every watch from before this moment is answered 410.
     pub fn compact(&self) {
         let mut inner = self.lock();

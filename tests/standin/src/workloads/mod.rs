@@ -33,6 +33,10 @@ pub(crate) struct Memory {
     revisions: HashMap<String, Value>,
 }
 
+/// What the controllers and the kubelet look at. Of the rest, such as Applications by the thousand, they need not know.
+const WATCHED: [&str; 6] =
+    ["deployments.apps", "replicasets.apps", "statefulsets.apps", "pods", "configmaps", "secrets"];
+
 /// Runs until the runtime ends.
 pub(crate) async fn run(cluster: Arc<Cluster>) {
     let mut newest = cluster.store.newest();
@@ -41,10 +45,10 @@ pub(crate) async fn run(cluster: Arc<Cluster>) {
     let mut processes = cluster.processes.changes();
     let mut memory = Memory::default();
     loop {
-        newest.borrow_and_update();
-        endpoints.borrow_and_update();
-        faults.borrow_and_update();
-        processes.borrow_and_update();
+        let mut seen = *newest.borrow_and_update();
+        endpoints.mark_unchanged();
+        faults.mark_unchanged();
+        processes.mark_unchanged();
         let wakes = [
             deployments::reconcile(&cluster, &mut memory),
             replicasets::reconcile(&cluster),
@@ -52,8 +56,18 @@ pub(crate) async fn run(cluster: Arc<Cluster>) {
             kubelet::reconcile(&cluster, &mut memory),
         ];
         let wake = wakes.into_iter().flatten().min();
+        let concerned = async {
+            while newest.changed().await.is_ok() {
+                // Read before the look: what is written in between is found by the next one.
+                let now = *newest.borrow_and_update();
+                if cluster.store.changed_since(&WATCHED, seen) {
+                    return;
+                }
+                seen = now;
+            }
+        };
         tokio::select! {
-            _ = newest.changed() => {}
+            () = concerned => {}
             _ = endpoints.changed() => {}
             _ = faults.changed() => {}
             _ = processes.changed() => {}
