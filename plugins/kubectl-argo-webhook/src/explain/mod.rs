@@ -1,6 +1,8 @@
 //! Explains which Applications an event touches, by the server's own rules.
 
 pub mod application;
+#[cfg(test)]
+mod cases;
 pub mod judge;
 pub mod namespaces;
 pub mod reference;
