@@ -19,8 +19,9 @@ use kube::{
 };
 
 use crate::{
+    find::find,
     origin::{CONFIG, PARAMS},
-    workload::{self, Component, Kind, Workload},
+    workload::{Component, Kind, Workload},
 };
 
 /// The startup line is among the first lines of a log.
@@ -56,8 +57,8 @@ impl Install {
         })?;
         let params = config_map(cluster, PARAMS).await?;
         let all = workloads(cluster).await?;
-        let controller = workload::find(Component::Controller, &all, controller)?;
-        let repo_server = workload::find(Component::RepoServer, &all, repo_server)?;
+        let controller = find(Component::Controller, &all, controller)?;
+        let repo_server = find(Component::RepoServer, &all, repo_server)?;
         let image = controller.container(Component::Controller).and_then(|container| container.image.as_deref());
         let version = image.and_then(Version::of_image);
         Ok(Install { config, params, controller, repo_server, version })

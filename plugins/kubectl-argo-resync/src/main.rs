@@ -13,25 +13,31 @@
 
 mod answer;
 mod args;
+mod drift;
+mod expected;
+mod find;
 mod install;
 mod job;
+mod line_out;
 mod load;
 mod manual;
 mod observe;
 mod origin;
+mod output;
 mod period;
 mod plan;
 mod preflight;
 mod proof;
 mod refresh;
-mod report;
 mod restart;
 mod restore;
 mod rollout;
 mod run;
 mod startup_line;
 mod targets;
+mod undo;
 mod wanted;
+mod warnings;
 mod workload;
 
 fn main() -> std::process::ExitCode {

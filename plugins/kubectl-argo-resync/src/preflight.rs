@@ -3,11 +3,11 @@
 use kit::{error::Error, version::Version};
 
 use crate::{
+    expected::Expected,
     install::Install,
     origin::{self, CONFIG, JITTER, PERIOD, REF_AGE, Setting},
     period,
     plan::Settings,
-    report::Expected,
     rollout,
     wanted::Wanted,
     workload::Component,

@@ -1,6 +1,6 @@
 //! Asking Applications to be compared again, a bounded number at a time, until each has proven that it was.
 
-use std::{cell::Cell, collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, time::Duration};
 
 use futures::StreamExt as _;
 use k8s_openapi::jiff::Timestamp;
@@ -40,7 +40,8 @@ pub struct Refreshed {
 }
 
 /// Refreshes all targets: one Application of each repository first, since its answer freshens the refs that the others
-/// read, then the rest; at most `limit` at a time, each for at most `patience`.
+/// read, then the rest; at most `limit` at a time, each for at most `patience`. Results are added as they come, so that
+/// an interrupt leaves those that there are.
 pub async fn all(
     cluster: &Cluster,
     talk: &Talk,
@@ -48,27 +49,25 @@ pub async fn all(
     limit: usize,
     patience: Duration,
     deadline: Deadline,
-) -> Vec<Refreshed> {
+    results: &mut Vec<Refreshed>,
+) {
     let total = targets.len();
-    let (done, failed) = (Cell::new(0_usize), Cell::new(0_usize));
-    let mut seen = BTreeSet::new();
+    let mut failed = 0;
+    let mut known = BTreeSet::new();
     let (first, rest): (Vec<_>, Vec<_>) =
-        targets.into_iter().partition(|target| seen.insert(target.repository.clone()));
-    let mut results = Vec::with_capacity(total);
+        targets.into_iter().partition(|target| known.insert(target.repository.clone()));
     for wave in [first, rest] {
         let mut running = futures::stream::iter(wave)
             .map(|target| one(cluster, talk, target, patience, deadline))
             .buffer_unordered(limit);
         while let Some(result) = running.next().await {
-            done.set(done.get() + 1);
-            failed.set(failed.get() + usize::from(result.error.is_some()));
-            let trouble = if failed.get() > 0 { format!(", {} without success", failed.get()) } else { String::new() };
-            talk.status(&format!("refreshed {} of {total} Applications{trouble}", done.get()), &deadline.time());
+            failed += usize::from(result.error.is_some());
             results.push(result);
+            let trouble = if failed > 0 { format!(", {failed} without success") } else { String::new() };
+            talk.status(&format!("refreshed {} of {total} Applications{trouble}", results.len()), &deadline.time());
         }
     }
     results.sort_by(|a, b| a.target.app.cmp(&b.target.app));
-    results
 }
 
 async fn one(cluster: &Cluster, talk: &Talk, target: Target, patience: Duration, deadline: Deadline) -> Refreshed {
