@@ -15,6 +15,8 @@ pub const REFRESH: &str = "argocd.argoproj.io/refresh";
 const GIVES_UP: [&str; 2] = ["InvalidSpecError", "UnknownError"];
 /// Clocks of one cluster differ by less than this, or they are wrong.
 const SKEW: SignedDuration = SignedDuration::from_secs(2);
+/// What happened so short a time ago may still have consequences.
+const RECENT: SignedDuration = SignedDuration::from_secs(1);
 
 /// What matters of an Application at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,6 +31,10 @@ pub struct Seen {
     pub revision: Option<String>,
     /// `status.sync.status`.
     pub sync_status: Option<String>,
+    /// An operation is requested or runs; it ends with a comparison.
+    pub is_operating: bool,
+    /// `status.operationState.finishedAt`.
+    pub operated_at: Option<Timestamp>,
 }
 
 impl Seen {
@@ -44,13 +50,32 @@ impl Seen {
         let revisions = status["sync"]["revisions"]
             .as_array()
             .map(|all| all.iter().map(|revision| revision.as_str().unwrap_or_default()).collect::<Vec<_>>().join(","));
+        let time = |value: &Value| value.as_str().and_then(|at| at.parse().ok());
+        let operation = &status["operationState"];
         Seen {
             pending: app.metadata.annotations.as_ref().and_then(|all| all.get(REFRESH)).cloned(),
-            reconciled_at: status["reconciledAt"].as_str().and_then(|at| at.parse().ok()),
+            reconciled_at: time(&status["reconciledAt"]),
             error,
             revision: text(&status["sync"]["revision"]).or(revisions),
             sync_status: text(&status["sync"]["status"]),
+            is_operating: app.data["operation"].is_object() || operation["phase"] == "Running",
+            operated_at: time(&operation["finishedAt"]),
         }
+    }
+
+    /// Whether no comparison that counts can have been under way at this moment: none was asked for, none follows an
+    /// operation, and none was due by the clock, since one is only when the last is older than the period.
+    pub fn is_idle(&self, now: Timestamp, period_s: Option<u64>) -> bool {
+        let is_recent = |at: Timestamp| at + RECENT >= now;
+        let not_due = self.reconciled_at.is_some_and(|at| {
+            let period = period_s.and_then(|seconds| i64::try_from(seconds).ok()).map(SignedDuration::from_secs);
+            match period {
+                None => false,
+                Some(period) if period.is_zero() => !is_recent(at),
+                Some(period) => !is_recent(at) && now < at.saturating_add(period).unwrap_or(Timestamp::MAX) - SKEW,
+            }
+        });
+        not_due && self.pending.is_none() && !self.is_operating && !self.operated_at.is_some_and(is_recent)
     }
 }
 
@@ -61,8 +86,8 @@ pub struct Asked {
     pub at: Timestamp,
     /// `reconciledAt` of just before.
     pub before: Option<Timestamp>,
-    /// Whether somebody else's request was pending already, so that a comparison may have been running.
-    pub was_pending: bool,
+    /// Whether no comparison can have been under way: [`Seen::is_idle`].
+    pub alone: bool,
     /// The how manieth request it is; the first is 1.
     pub times: u32,
 }
@@ -88,9 +113,8 @@ pub fn judge(asked: &Asked, seen: &Seen, now: Timestamp) -> Answer {
     let moved = seen.reconciled_at > asked.before;
     let fresh = seen.reconciled_at.is_some_and(|at| {
         let controller_is_ahead = at > now + SKEW;
-        // A comparison that was under way when somebody else's request was still pending may have begun in the same
-        // second as this one.
-        at > asked.at && !controller_is_ahead || at == asked.at && !asked.was_pending
+        // One that was under way may have begun in the same second, before the request.
+        at > asked.at && !controller_is_ahead || at == asked.at && asked.alone
     });
     // One Application is compared by one worker at a time: the comparison that removed the second request began after
     // the one that removed the first had been saved, whatever the clocks say.
@@ -118,10 +142,8 @@ mod tests {
         Seen { reconciled_at: Some(at(reconciled)), ..Seen::default() }
     }
 
-    const FIRST: Asked = Asked { at: Timestamp::UNIX_EPOCH, before: None, was_pending: false, times: 1 };
-
     fn first() -> Asked {
-        Asked { at: at(10), before: Some(at(0)), ..FIRST }
+        Asked { at: at(10), before: Some(at(0)), alone: true, times: 1 }
     }
 
     #[test]
@@ -138,8 +160,8 @@ mod tests {
     }
 
     #[test]
-    fn the_same_second_proves_nothing_when_another_request_was_pending() {
-        let asked = Asked { was_pending: true, ..first() };
+    fn the_same_second_proves_nothing_when_another_comparison_may_have_been_under_way() {
+        let asked = Asked { alone: false, ..first() };
         assert_eq!(judge(&asked, &seen(10), at(12)), Answer::Swallowed);
         assert_eq!(judge(&asked, &seen(11), at(12)), Answer::Refreshed);
     }
@@ -154,6 +176,24 @@ mod tests {
         let unmoved = Asked { before: Some(at(-30)), times: 2, ..asked };
         assert_eq!(judge(&unmoved, &slow, at(12)), Answer::Swallowed);
         assert_eq!(judge(&first(), &seen(40), at(11)), Answer::Swallowed, "the controller's clock is ahead");
+    }
+
+    #[test]
+    fn a_comparison_may_be_under_way_when_one_was_due_or_asked_for_or_follows_an_operation() {
+        let now = at(100);
+        assert!(seen(90).is_idle(now, Some(30)));
+        assert!(seen(0).is_idle(now, Some(0)), "nothing is ever due when polling is off");
+        for (busy, period_s) in [
+            (seen(0), Some(30)),
+            (seen(90), None),
+            (seen(99), Some(30)),
+            (Seen::default(), Some(30)),
+            (Seen { pending: Some("normal".into()), ..seen(90) }, Some(30)),
+            (Seen { is_operating: true, ..seen(90) }, Some(30)),
+            (Seen { operated_at: Some(at(99)), ..seen(90) }, Some(30)),
+        ] {
+            assert!(!busy.is_idle(now, period_s), "{busy:?}");
+        }
     }
 
     #[test]

@@ -203,15 +203,18 @@ impl Job<'_> {
     /// As [`observe::controllers`].
     pub async fn observe(&mut self) -> Result<(), Error> {
         let patience = Deadline::new(LOG_DELAY);
+        let (cluster, version) = (self.cluster, self.version);
+        let restarted = |component| self.done.restarted.contains(&component);
+        let (controller, repo_server) = (restarted(Component::Controller), restarted(Component::RepoServer));
         loop {
-            self.controllers = observe::controllers(self.cluster, &self.install, self.version).await?;
+            self.controllers = observe::controllers(cluster, &self.install, version, controller).await?;
             let is_late = self.controllers.iter().any(|pod| pod.is_starting);
             if !is_late || self.args.no_restart || patience.left().is_zero() {
                 break;
             }
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
-        self.repo_servers = observe::repo_servers(self.cluster, &self.install, self.version).await?;
+        self.repo_servers = observe::repo_servers(cluster, &self.install, version, repo_server).await?;
         Ok(())
     }
 
@@ -240,8 +243,17 @@ impl Job<'_> {
     async fn refresh(&mut self) -> Result<(), Error> {
         let targets = self.targets.all.clone();
         let limit = usize::from(self.args.max_in_flight);
-        let (cluster, patience) = (self.cluster, self.args.app_timeout);
-        refresh::all(cluster, self.talk, targets, limit, patience, self.deadline, &mut self.done.refreshed).await;
+        let periods: Option<Vec<u64>> = self.controllers.iter().map(|pod| pod.proof.period_s).collect();
+        let shortest = periods.map(|all| all.into_iter().filter(|period_s| *period_s > 0).min().unwrap_or(0));
+        let means = refresh::Means {
+            cluster: self.cluster,
+            talk: self.talk,
+            limit,
+            patience: self.args.app_timeout,
+            deadline: self.deadline,
+            period_s: shortest,
+        };
+        refresh::all(means, targets, &mut self.done.refreshed).await;
         let refreshed = &self.done.refreshed;
         let failed: Vec<_> = refreshed.iter().filter_map(|one| Some((&one.target.app, one.error.as_ref()?))).collect();
         let Some(worst) = failed.iter().map(|(_, error)| error.exit).max() else {

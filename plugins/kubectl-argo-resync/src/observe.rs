@@ -59,11 +59,17 @@ pub struct RepoServerPod {
     pub ignored: Vec<String>,
 }
 
-/// Looks at all controller pods that are not terminating.
+/// Looks at all controller pods that are not terminating; `is_consequence` when they were restarted after the settings
+/// had been written.
 ///
 /// # Errors
 /// When pods or logs may not be read, or cannot be.
-pub async fn controllers(cluster: &Cluster, install: &Install, version: Version) -> Result<Vec<ControllerPod>, Error> {
+pub async fn controllers(
+    cluster: &Cluster,
+    install: &Install,
+    version: Version,
+    is_consequence: bool,
+) -> Result<Vec<ControllerPod>, Error> {
     let mut found = Vec::new();
     for pod in staying(cluster, install, Component::Controller).await? {
         let container = container(&pod, install, Component::Controller);
@@ -80,6 +86,7 @@ pub async fn controllers(cluster: &Cluster, install: &Install, version: Version)
             value: install.value(setting.key),
             changed_at: origin::changed_at(&install.config, &[setting.key]),
             started_at,
+            is_consequence,
         };
         let (period, jitter) = (origin::of(&container, PERIOD), origin::of(&container, JITTER));
         let version_in_log = startup_line::version(&head);
@@ -99,11 +106,16 @@ pub async fn controllers(cluster: &Cluster, install: &Install, version: Version)
     Ok(found)
 }
 
-/// Looks at all repo-server pods that are not terminating.
+/// Looks at all repo-server pods that are not terminating, as [`controllers`].
 ///
 /// # Errors
 /// As [`controllers`].
-pub async fn repo_servers(cluster: &Cluster, install: &Install, version: Version) -> Result<Vec<RepoServerPod>, Error> {
+pub async fn repo_servers(
+    cluster: &Cluster,
+    install: &Install,
+    version: Version,
+    is_consequence: bool,
+) -> Result<Vec<RepoServerPod>, Error> {
     let mut found = Vec::new();
     for pod in staying(cluster, install, Component::RepoServer).await? {
         let container = container(&pod, install, Component::RepoServer);
@@ -111,7 +123,8 @@ pub async fn repo_servers(cluster: &Cluster, install: &Install, version: Version
         let started_at = install::started_at(&pod, &container.name);
         let origin = origin::of(&container, REF_AGE);
         let changed_at = origin::changed_at(&install.config, &[REF_AGE.key]);
-        let source = Source { origin: &origin, value: install.value(REF_AGE.key), changed_at, started_at };
+        let value = install.value(REF_AGE.key);
+        let source = Source { origin: &origin, value, changed_at, started_at, is_consequence };
         let (kind, ref_age_s, how) = match source.value(REF_AGE) {
             Ok(value) => {
                 let how = format!("the container takes it from {origin}");

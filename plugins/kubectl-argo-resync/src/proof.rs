@@ -45,7 +45,7 @@ pub struct Proof {
 }
 
 /// What a container was made from.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Source<'a> {
     /// Where it takes the setting from.
     pub origin: &'a Origin,
@@ -55,6 +55,8 @@ pub struct Source<'a> {
     pub changed_at: Option<Timestamp>,
     /// When the container started, to the second.
     pub started_at: Option<Timestamp>,
+    /// It was started because of the change, so that the same second is later.
+    pub is_consequence: bool,
 }
 
 impl Source<'_> {
@@ -73,7 +75,9 @@ impl Source<'_> {
             Origin::Unset => Ok(None),
             origin if !origin.is_config(setting) => Err(format!("it reads {origin}")),
             _ => match (self.started_at, self.changed_at) {
-                (Some(started), Some(changed)) if started > changed => Ok(self.value.map(str::to_owned)),
+                (Some(started), Some(changed)) if started > changed || started == changed && self.is_consequence => {
+                    Ok(self.value.map(str::to_owned))
+                }
                 (Some(started), Some(changed)) => {
                     Err(format!("the container started at {started}, argocd-cm was changed at {changed}"))
                 }
@@ -133,9 +137,10 @@ mod tests {
     }
 
     fn judge(origin: &Origin, started: i64, changed: i64, line: Option<&StartupLine>, expiry_s: Option<u64>) -> Proof {
-        let period = Source { origin, value: Some("30s"), changed_at: at(changed), started_at: at(started) };
+        let (changed_at, started_at) = (at(changed), at(started));
+        let period = Source { origin, value: Some("30s"), changed_at, started_at, is_consequence: false };
         let jitter = config(JITTER);
-        let jitter = Source { origin: &jitter, value: Some("0s"), changed_at: at(changed), started_at: at(started) };
+        let jitter = Source { origin: &jitter, value: Some("0s"), ..period };
         of_controller(VERSION, line, expiry_s, None, [(PERIOD, &period), (JITTER, &jitter)])
     }
 
@@ -158,6 +163,21 @@ mod tests {
             assert_eq!((proof.kind, proof.period_s), (Kind::Unproven, None));
             assert!(proof.how.contains("was changed at"), "{}", proof.how);
         }
+    }
+
+    #[test]
+    fn a_container_that_was_started_because_of_the_change_is_newer_in_the_same_second() {
+        let origin = config(PERIOD);
+        let source = |started: i64, is_consequence| Source {
+            origin: &origin,
+            value: Some("30s"),
+            changed_at: at(5),
+            started_at: at(started),
+            is_consequence,
+        };
+        assert!(source(5, true).value(PERIOD).is_ok());
+        assert!(source(5, false).value(PERIOD).is_err());
+        assert!(source(4, true).value(PERIOD).is_err());
     }
 
     #[test]

@@ -39,44 +39,51 @@ pub struct Refreshed {
     pub error: Option<Error>,
 }
 
+/// What refreshes are made with.
+#[derive(Clone, Copy)]
+pub struct Means<'a> {
+    /// Where.
+    pub cluster: &'a Cluster,
+    /// The voice on stderr.
+    pub talk: &'a Talk,
+    /// How many may be asked and not yet answered.
+    pub limit: usize,
+    /// The time for one.
+    pub patience: Duration,
+    /// The time for all.
+    pub deadline: Deadline,
+    /// The shortest polling period that a controller runs with, 0 is off; `None` when it is not known.
+    pub period_s: Option<u64>,
+}
+
 /// Refreshes all targets: one Application of each repository first, since its answer freshens the refs that the others
-/// read, then the rest; at most `limit` at a time, each for at most `patience`. Results are added as they come, so that
-/// an interrupt leaves those that there are.
-pub async fn all(
-    cluster: &Cluster,
-    talk: &Talk,
-    targets: Vec<Target>,
-    limit: usize,
-    patience: Duration,
-    deadline: Deadline,
-    results: &mut Vec<Refreshed>,
-) {
+/// read, then the rest. Results are added as they come, so that an interrupt leaves those that there are.
+pub async fn all(means: Means<'_>, targets: Vec<Target>, results: &mut Vec<Refreshed>) {
     let total = targets.len();
     let mut failed = 0;
     let mut known = BTreeSet::new();
     let (first, rest): (Vec<_>, Vec<_>) =
         targets.into_iter().partition(|target| known.insert(target.repository.clone()));
     for wave in [first, rest] {
-        let mut running = futures::stream::iter(wave)
-            .map(|target| one(cluster, talk, target, patience, deadline))
-            .buffer_unordered(limit);
+        let mut running = futures::stream::iter(wave).map(|target| one(means, target)).buffer_unordered(means.limit);
         while let Some(result) = running.next().await {
             failed += usize::from(result.error.is_some());
             results.push(result);
             let trouble = if failed > 0 { format!(", {failed} without success") } else { String::new() };
-            talk.status(&format!("refreshed {} of {total} Applications{trouble}", results.len()), &deadline.time());
+            let what = format!("refreshed {} of {total} Applications{trouble}", results.len());
+            means.talk.status(&what, &means.deadline.time());
         }
     }
     results.sort_by(|a, b| a.target.app.cmp(&b.target.app));
 }
 
-async fn one(cluster: &Cluster, talk: &Talk, target: Target, patience: Duration, deadline: Deadline) -> Refreshed {
-    let patience = Deadline::new(patience.min(deadline.left()));
+async fn one(means: Means<'_>, target: Target) -> Refreshed {
     let mut last = Progress::default();
-    let error = ask_until_answered(cluster, talk, &target, patience, &mut last).await.err();
+    let error = ask_until_answered(means, &target, &mut last).await.err();
     let outcome = match &error {
         None => "refreshed",
         Some(error) if error.code == "no-answer" => "no-answer",
+        Some(error) if error.code == "not-asked" => "not-asked",
         Some(_) => "failed",
     };
     let mut entry = json!({
@@ -103,20 +110,16 @@ struct Progress {
     seen: Seen,
 }
 
-async fn ask_until_answered(
-    cluster: &Cluster,
-    talk: &Talk,
-    target: &Target,
-    patience: Deadline,
-    progress: &mut Progress,
-) -> Result<(), Error> {
+async fn ask_until_answered(means: Means<'_>, target: &Target, progress: &mut Progress) -> Result<(), Error> {
+    let Means { cluster, talk, .. } = means;
+    let patience = Deadline::new(means.patience.min(means.deadline.left()));
     let app = &target.app;
     if patience.left().is_zero() {
         return Err(Error::new(kit::exit::Exit::Deadline, "not-asked", format!("{app} was not asked any more"))
             .hint("running the same command again asks; --timeout sets the time"));
     }
     loop {
-        let asked = ask(cluster, target, progress).await?;
+        let asked = ask(means, target, progress).await?;
         let since = std::time::Instant::now();
         let mut pause = LOOK_FIRST;
         let answer = loop {
@@ -165,8 +168,8 @@ fn no_answer(app: &AppName, why: &str) -> Error {
 }
 
 /// Sets the annotation, unless a request that is at least as strong is pending; a hard one is never weakened.
-async fn ask(cluster: &Cluster, target: &Target, progress: &mut Progress) -> Result<Asked, Error> {
-    let app = &target.app;
+async fn ask(means: Means<'_>, target: &Target, progress: &mut Progress) -> Result<Asked, Error> {
+    let (cluster, app) = (means.cluster, &target.app);
     let api = api(cluster, app);
     let request =
         Ask { verb: "patch", resource: "applications.argoproj.io", namespace: &app.namespace, name: &app.name };
@@ -197,8 +200,9 @@ async fn ask(cluster: &Cluster, target: &Target, progress: &mut Progress) -> Res
         let at = Timestamp::from_second(at.as_second()).unwrap_or(at);
         progress.asked += 1;
         progress.asked_at.get_or_insert(at);
+        let alone = seen.is_idle(at, means.period_s);
         progress.seen = seen;
-        return Ok(Asked { at, before: progress.seen.reconciled_at, was_pending, times: progress.asked });
+        return Ok(Asked { at, before: progress.seen.reconciled_at, alone, times: progress.asked });
     }
     unreachable!("the last attempt returns")
 }

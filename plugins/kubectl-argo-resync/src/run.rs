@@ -78,13 +78,13 @@ async fn prepare<'a>(
     let deadline = Deadline::new(args.timeout);
     let mut install = Install::read(cluster, args.controller.as_deref(), args.repo_server.as_deref()).await?;
     let guess = install.version.unwrap_or(Version::NEWEST);
-    let mut controllers = observe::controllers(cluster, &install, guess).await?;
+    let mut controllers = observe::controllers(cluster, &install, guess, false).await?;
     if install.version.is_none() {
         install.version = controllers.iter().find_map(|pod| pod.version);
     }
     let version = install.version.unwrap_or(guess);
     if version != guess {
-        controllers = observe::controllers(cluster, &install, version).await?;
+        controllers = observe::controllers(cluster, &install, version, false).await?;
     }
     let (settings, mut notes) = match asked.restore {
         Some(values) => restore::settings(version, values),
@@ -104,7 +104,7 @@ async fn prepare<'a>(
     for note in &notes {
         context.talk.warn(note);
     }
-    let repo_servers = observe::repo_servers(cluster, &install, version).await?;
+    let repo_servers = observe::repo_servers(cluster, &install, version, false).await?;
     let mut job = Job {
         args,
         cluster,
