@@ -193,7 +193,7 @@ put_all() {
     done
     put 644 "$root/completions/git-evt-push.bash" share/bash-completion/completions/git-evt-push
     put 644 "$root/completions/_git-evt-push" share/zsh/site-functions/_git-evt-push
-    put 644 "$root/completions/git-evt-push.fish" share/fish/vendor_completions.d/git-evt-push.fish
+    put 644 "$root/completions/git-evt-push.fish" share/fish/vendor_conf.d/git-evt-push.fish
     put 644 "$root/LICENSE" share/argo-evt/LICENSE
     files=$(cd "$root" && find share -type f | sort)
     while IFS= read -r path; do

@@ -12,7 +12,7 @@ _git_evt_push() {
     # The last line says whether files may stand there too; bash offers them when there is nothing else.
     answer=$(printf '%s\n' "$answer" | sed -e '$d' -e 's/\t.*//')
     case $cur in
-    --*=*) __gitcomp_nl "$answer" " " "${cur#*=}" ;;
+    --*=*) __gitcomp_nl "$answer" "" "${cur#*=}" ;;
     *) __gitcomp_nl "$answer" ;;
     esac
 }

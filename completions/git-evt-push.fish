@@ -1,4 +1,5 @@
-# Completion of `git evt-push` for fish; its completion of git reads this file.
+# Completion of `git evt-push` for fish. Read at the start, from vendor_conf.d: fish 3.6 does not find the completions of
+# git's further commands by their names.
 
 function __git_evt_push_complete
     set -l words (commandline -opc)
