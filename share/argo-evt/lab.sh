@@ -184,18 +184,13 @@ refresh() {
     quiet wait_for -f "$dir/$1" --until synced
 }
 
-# The hard refresh counts as a comparison: the poll after it finds the period not yet over and leaves it at that, so a
-# commit pushed now would wait for two periods. From the first poll on, every one compares.
-see_a_poll() {
-    limit=$(jq -nr --arg time "${timeout:-300s}" '$time | if test("^[0-9]+$") then . else
-        [scan("([0-9.]+)(h|ms|m|s)") | (.[0] | tonumber) * {h: 3600, m: 60, s: 1, ms: 0.001}[.[1]]] | add | ceil end')
-    last=$(status reconciledAt)
-    say "Waiting for a poll ..."
-    while [ "$(status reconciledAt)" = "$last" ]; do
-        [ "$limit" -gt 0 ] || die "Argo CD did not poll: the Application was last compared at $last" 124
-        limit=$((limit - 1))
-        sleep 1
-    done
+# What the hard refresh read of Git is cached for one period, and the poll within that period finds nothing to do: a
+# commit pushed now would wait for two periods. Pushed when the cache has aged, it is found by the next poll.
+let_the_cache_age() {
+    seconds=$(jq -nr --arg time "$poll_period" '$time | if test("^[0-9]+$") then tonumber else
+        [scan("([0-9.]+)(h|ms|m|s)") | (.[0] | tonumber) * {h: 3600, m: 60, s: 1, ms: 0.001}[.[1]]] | add end | ceil')
+    say "What the refresh read of Git is cached for $poll_period. Waiting until it has aged ..."
+    sleep "$((seconds + 1))"
 }
 
 step_1() {
@@ -271,8 +266,8 @@ step_2() {
 
 step_3() {
     begin_at r1
-    say "Argo CD polls by itself. The push comes right after a poll and nobody tells Argo CD, so it is found by the next."
-    see_a_poll
+    let_the_cache_age
+    say "A push, and nobody tells Argo CD: it finds the commit with its next poll."
     show "$(typed push r2) | $(typed wait_for -f -) > poll.json"
     code=0
     left push r2 | wait_for -f - >"$tmp/poll.json" || code=$?
