@@ -175,8 +175,9 @@ impl Group {
             return (error.exit, Some(error));
         }
         match ends().max_by_key(|end| badness(end.exit)) {
-            Some(end) => (end.exit, end.error.clone()),
-            None => (Exit::Done, None),
+            // A yes is one of all of them.
+            Some(end) if end.exit != Exit::Done || self.open.is_empty() => (end.exit, end.error.clone()),
+            _ => (Exit::Deadline, Some(Error::new(Exit::Deadline, "deadline", "the time was up before all was known"))),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kit::{exit::Exit, moment::Moment};
+use kit::moment::Moment;
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -63,30 +63,27 @@ pub fn clean(mut record: Map<String, Value>) -> Map<String, Value> {
 
 /// Adds the keys of this command to the record. One named Application has them at the top; several have `results`.
 pub fn add(object: &mut Map<String, Value>, group: &Group, rules: &Rules, course: Course, single: bool) {
-    let (exit, _) = group.verdict();
-    if let (true, Some(account)) = (single, group.accounts.values().next()) {
-        one(object, account, rules);
-    } else {
-        let results: Vec<Value> = group
-            .accounts
-            .values()
-            .map(|account| {
-                let mut result = Map::new();
-                one(&mut result, account, rules);
-                if let Some((End { error: Some(error), .. }, _)) = &account.end {
-                    result.insert("error".into(), error.to_json());
-                }
-                Value::Object(result)
-            })
-            .collect();
-        let outcome =
-            if exit == Exit::Deadline && group.accounts.is_empty() { Outcome::Deadline } else { group.outcome() };
-        object.insert("outcome".into(), json!(outcome.word()));
-        object.insert("results".into(), json!(results));
+    match group.accounts.values().next() {
+        Some(account) if single => one(object, account, rules),
+        None if single => {}
+        _ => {
+            object.insert("outcome".into(), json!(group.outcome().word()));
+            object.insert("results".into(), group.accounts.values().map(|account| result(account, rules)).collect());
+        }
     }
     object.insert("watch_restarts".into(), json!(course.watch_restarts));
     object.insert("watch_gaps".into(), json!(course.watch_gaps));
     object.insert("polled".into(), json!(course.polled));
+}
+
+/// The keys of one of several Applications, with an error of its own.
+fn result(account: &Account, rules: &Rules) -> Value {
+    let mut result = Map::new();
+    one(&mut result, account, rules);
+    if let Some((End { error: Some(error), .. }, _)) = &account.end {
+        result.insert("error".into(), error.to_json());
+    }
+    Value::Object(result)
 }
 
 fn one(object: &mut Map<String, Value>, account: &Account, rules: &Rules) {

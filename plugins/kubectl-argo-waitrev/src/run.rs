@@ -161,12 +161,16 @@ impl<'a> Run<'a> {
         self.tell(before, now);
     }
 
-    /// The deadline passed.
-    pub fn deadline(&mut self, now: At) {
-        match self.lost() {
-            Some(end) => self.group.stop(now, &end, &self.rules),
-            None => self.group.give_up(now, &self.rules),
+    /// The deadline passed; the end that this is, when it is not about the Applications.
+    pub fn deadline(&mut self, now: At) -> Option<End> {
+        let lost = self.lost();
+        if lost.is_none() && !self.looked {
+            return Some(unreachable("no answer to the first look"));
         }
+        if lost.is_none() {
+            self.group.give_up(now, &self.rules);
+        }
+        lost
     }
 
     /// The end that a run has which cannot find out anything any more.

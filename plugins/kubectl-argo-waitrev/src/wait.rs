@@ -62,8 +62,9 @@ pub async fn run(args: Args, context: Context) -> Result<Report, Error> {
     }
     run.begin(start);
 
-    let deadline = clock.at(start.elapsed + args.timeout);
     let limit = args.cluster.request_timeout.max(Duration::from_secs(1));
+    // One look takes as long as a request may.
+    let deadline = clock.at(start.elapsed + if args.timeout.is_zero() { limit } else { args.timeout });
     let mut asked: Option<Instant> = None;
     let mut drawing = tokio::time::interval(DRAW);
     let outside = loop {
@@ -75,14 +76,12 @@ pub async fn run(args: Args, context: Context) -> Result<Report, Error> {
             break Some(End { outcome, exit: error.exit, error: Some(error) });
         }
         if args.timeout.is_zero() && args.hold.is_none() && run.looked {
-            run.deadline(clock.now());
-            break None;
+            break run.deadline(clock.now());
         }
         let proof = run.group.proof_due(&run.rules).filter(|_| asked.is_none());
         let wake = run.group.wake(&run.rules);
-        // A hold that has begun has an end of its own; one look takes as long as a request may.
-        let over =
-            if args.timeout.is_zero() { None } else { Some(deadline).filter(|_| args.hold.is_none() || !run.looked) };
+        // A hold that has begun has an end of its own.
+        let over = Some(deadline).filter(|_| args.hold.is_none() || !run.looked);
         tokio::select! {
             biased;
             exit = context.interrupt.wait() => {
@@ -102,10 +101,7 @@ pub async fn run(args: Args, context: Context) -> Result<Report, Error> {
             }
             () = until(asked) => break Some(run.lost().unwrap_or_else(|| unreachable("no answer to a last look"))),
             () = until(wake.map(|wake| clock.at(wake))) => run.tick(clock.now()),
-            () = until(over) => {
-                run.deadline(clock.now());
-                break None;
-            }
+            () = until(over) => break run.deadline(clock.now()),
             _ = drawing.tick() => run.draw(clock.now(), args.hold.unwrap_or(args.timeout)),
         }
     };

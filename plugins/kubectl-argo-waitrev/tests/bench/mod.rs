@@ -22,7 +22,33 @@ pub struct Bench(pub Standin);
 
 impl Bench {
     pub fn start() -> Bench {
-        Bench(Standin::with(Options { controllers: 0, repo_servers: 0, servers: 0, ..Options::default() }))
+        Bench::with(Options::default())
+    }
+
+    pub fn with(options: Options) -> Bench {
+        Bench(Standin::with(Options { controllers: 0, repo_servers: 0, servers: 0, ..options }))
+    }
+
+    pub fn faults(&self) -> &standin::Faults {
+        &self.0.cluster().faults
+    }
+
+    /// A user with these verbs on Applications of a namespace, and only on those named, if any are.
+    pub fn user(&self, name: &str, namespace: &str, verbs: &[&str], names: &[&str]) -> std::path::PathBuf {
+        let store = self.0.store();
+        let mut rule = json!({"apiGroups": ["argoproj.io"], "resources": ["applications"], "verbs": verbs});
+        if !names.is_empty() {
+            rule["resourceNames"] = json!(names);
+        }
+        let metadata = json!({"name": name, "namespace": namespace});
+        store.create("roles.rbac.authorization.k8s.io", json!({"metadata": metadata, "rules": [rule]})).unwrap();
+        let binding = json!({
+            "metadata": metadata,
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name},
+            "subjects": [{"kind": "User", "name": name, "apiGroup": "rbac.authorization.k8s.io"}],
+        });
+        store.create("rolebindings.rbac.authorization.k8s.io", binding).unwrap();
+        self.0.kubeconfig_for(name)
     }
 
     /// Makes `argocd/NAME` at a revision, Synced and Healthy.
@@ -96,6 +122,20 @@ impl Bench {
         let mut running = Running::start(self.command(words).arg("-v"));
         running.until("watch=true");
         running
+    }
+
+    /// Starts the command and returns when its watch has told it of a change: then it is open on both sides.
+    pub fn watched(&self, name: &str, words: &[&str]) -> Running {
+        let mut running = self.watching(words);
+        self.tell(name, &mut running);
+        running
+    }
+
+    /// Changes something that does not matter, and returns when the command has seen it.
+    pub fn tell(&self, name: &str, running: &mut Running) {
+        let health = format!("Progressing-{}", now_ms());
+        self.patch(name, json!({"status": {"health": {"status": health}}}));
+        running.until(&health);
     }
 
     /// How many requests for Applications were made, by verb: lists and gets, watches.
