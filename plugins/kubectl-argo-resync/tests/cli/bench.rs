@@ -125,6 +125,13 @@ pub fn repository(standin: &Standin, name: &str) -> String {
     standin.git_url(name)
 }
 
+/// The commit at the head of a repository made by [`repository`].
+pub fn head(standin: &Standin, name: &str) -> String {
+    let output =
+        Command::new("git").arg("-C").arg(standin.git_root().join(name)).args(["rev-parse", "main"]).output().unwrap();
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
 /// An Application of this repository, without automated sync.
 pub fn app(name: &str, url: &str) -> Value {
     json!({

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, time::Duration};
 use serde_json::{Value, json};
 use standin::{Options, Standin};
 
-use crate::bench::{APPLICATIONS, app, change, make, repository, run, writes};
+use crate::bench::{APPLICATIONS, app, change, head, make, repository, run, writes};
 
 const REFRESH: &str = "argocd.argoproj.io/refresh";
 
@@ -108,8 +108,12 @@ fn two_hundred_hard_refreshes_stay_bounded_and_the_ones_without_an_answer_are_na
     let standin = Standin::start();
     let urls: Vec<_> = (0..8).map(|n| repository(&standin, &format!("r{n}.git"))).collect();
     for n in 0..200_usize {
-        make(&standin, app(&format!("app-{n:03}"), &urls[n % urls.len()]));
+        let mut object = app(&format!("app-{n:03}"), &urls[n % urls.len()]);
+        // A commit is not looked up, which keeps the first comparisons of all of them short.
+        object["spec"]["source"]["targetRevision"] = json!(head(&standin, &format!("r{}.git", n % urls.len())));
+        make(&standin, object);
     }
+    compared(&standin, 200);
     for dead in ["dead-1", "dead-2"] {
         let mut object = app(dead, &urls[0]);
         // No controller has this cluster: the request stays.
@@ -121,7 +125,7 @@ fn two_hundred_hard_refreshes_stay_bounded_and_the_ones_without_an_answer_are_na
         object["data"] = json!({"application.namespaces": "team"});
     });
     let first = standin.store().newest().borrow().to_owned();
-    let words = ["--hard-refresh-selector", "team=blue", "-A", "--max-in-flight", "7", "--app-timeout", "10s"];
+    let words = ["--hard-refresh-selector", "team=blue", "-A", "--max-in-flight", "7", "--app-timeout", "20s"];
     let ended = run(&standin, &words);
     let object = ended.object(124);
     let message = object["error"]["message"].as_str().unwrap();
@@ -147,6 +151,21 @@ fn two_hundred_hard_refreshes_stay_bounded_and_the_ones_without_an_answer_are_na
     assert!((2..=7).contains(&most), "{most} at a time");
     let first: BTreeSet<_> = asked[..urls.len()].iter().collect();
     assert_eq!(first.len(), urls.len(), "one Application of each repository first");
+}
+
+/// Waits until this many Applications have been compared.
+fn compared(standin: &Standin, count: usize) {
+    let mut newest = standin.store().newest();
+    let done = || {
+        let apps = standin.store().list(APPLICATIONS, None).0;
+        apps.iter().filter(|app| app["status"]["reconciledAt"].is_string()).count() >= count
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        while !done() {
+            newest.changed().await.unwrap();
+        }
+    });
 }
 
 #[test]
