@@ -1,4 +1,5 @@
 //! Proving that an Application stays where it is.
+#![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
 mod bench;
 

@@ -1,4 +1,5 @@
 //! Several Applications with one list and one watch.
+#![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
 mod bench;
 

@@ -1,4 +1,5 @@
 //! What each set of rights is enough for.
+#![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
 mod bench;
 

@@ -1,4 +1,5 @@
 //! Waiting for one Application.
+#![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
 mod bench;
 

@@ -1,4 +1,5 @@
 //! Wrong input, missing rights, no server: the exit code says what to do, the message names the thing.
+#![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
 mod bench;
 

@@ -1,6 +1,5 @@
 //! Applications in a stand-in without controllers, so that a test alone decides what happens to them, and the command.
 #![allow(dead_code, reason = "each test file uses its own part")]
-#![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
