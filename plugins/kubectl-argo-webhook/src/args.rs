@@ -29,6 +29,7 @@ impl Args {
         match &self.command {
             None => &self.send.talk,
             Some(Command::Explain(explain)) => &explain.talk,
+            Some(Command::Verify(verify)) => &verify.talk,
             Some(Command::Secret { command: SecretCommand::Set(set) }) => &set.talk,
             Some(Command::Secret { command: SecretCommand::Show(show) }) => &show.talk,
         }
@@ -43,12 +44,54 @@ pub enum Command {
     /// Nothing is sent. The Applications are read from the cluster, or from a file.
     Explain(Box<Explain>),
 
+    /// Check a signature as the server does, and name the fault when it is wrong
+    ///
+    /// Nothing is sent, and with a key from a file or the environment the cluster is not asked for anything.
+    Verify(Box<Verify>),
+
     /// Look at or set the key that events are signed with
     Secret {
         /// What to do with it.
         #[command(subcommand)]
         command: SecretCommand,
     },
+}
+
+/// Checks a signature.
+#[derive(Debug, Flags)]
+#[command(group = ArgGroup::new("proof").required(true))]
+pub struct Verify {
+    /// The exact bytes of the body
+    #[arg(long, value_name = "FILE")]
+    pub body_file: PathBuf,
+
+    /// The signature, as it stands in its header
+    #[arg(long, value_name = "TEXT", group = "proof")]
+    pub signature: Option<String>,
+
+    /// The headers of the event: lines `Name: value`, or a JSON object
+    #[arg(long, value_name = "FILE", group = "proof")]
+    pub headers: Option<PathBuf>,
+
+    /// Whose event it is [default: what the headers say, else github]
+    #[arg(long, value_enum, value_name = "NAME")]
+    pub provider: Option<Provider>,
+
+    /// File that holds the key; one newline at its end is dropped [default: the key in argocd-secret]
+    #[arg(long, value_name = "FILE")]
+    pub secret_file: Option<PathBuf>,
+
+    /// Environment variable that holds the key
+    #[arg(long, value_name = "NAME", conflicts_with = "secret_file")]
+    pub secret_env: Option<String>,
+
+    /// The cluster.
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
+
+    /// How to talk.
+    #[command(flatten)]
+    pub talk: TalkArgs,
 }
 
 /// Explains an event.
@@ -89,9 +132,9 @@ fn version(text: &str) -> Result<Version, String> {
 #[derive(Debug, Subcommand)]
 pub enum SecretCommand {
     /// Write the key into argocd-secret, and wait until every argocd-server pod enforces it
-    Set(SecretSet),
+    Set(Box<SecretSet>),
     /// Show whether a key is set: its length and the start of its SHA-256, never the key
-    Show(SecretShow),
+    Show(Box<SecretShow>),
 }
 
 /// Where the event comes from.
@@ -205,8 +248,16 @@ pub struct Send {
     pub via: Via,
 
     /// Send to this address instead, such as an ingress; without a path, /api/webhook is meant
-    #[arg(long, value_name = "URL", conflicts_with = "via", help_heading = "Delivery")]
+    #[arg(long, value_name = "URL", conflicts_with_all = ["via", "all_pods"], help_heading = "Delivery")]
     pub url: Option<String>,
+
+    /// Send to each argocd-server pod by port-forward, and report each: finds a replica with an old key
+    #[arg(long, conflicts_with = "via", help_heading = "Delivery")]
+    pub all_pods: bool,
+
+    /// Show the request, and the curl line that makes it; send nothing
+    #[arg(long, help_heading = "Delivery")]
+    pub dry_run: bool,
 
     /// Also trust the certificates in this PEM file
     #[arg(long, value_name = "FILE", help_heading = "Delivery")]
@@ -216,7 +267,7 @@ pub struct Send {
     #[arg(long, conflicts_with = "ca_file", help_heading = "Delivery")]
     pub insecure_skip_tls_verify: bool,
 
-    /// Statuses that count as success instead of 2xx, and nothing else does: 400, 400,401
+    /// Statuses that count as success, and nothing else does: 400, or 400,401 [default: 2xx]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(100..600), help_heading = "Delivery")]
     pub expect_status: Vec<u16>,
 

@@ -41,7 +41,7 @@ pub struct Parcel {
 /// no harm; a body from a file may be what made the server drop the connection, and goes out once.
 ///
 /// # Errors
-/// When it is interrupted.
+/// When it is interrupted; with the number of attempts begun.
 pub async fn deliver(
     route: &Route,
     parcel: &Parcel,
@@ -49,14 +49,14 @@ pub async fn deliver(
     retries: u32,
     talk: &Talk,
     interrupt: &Interrupt,
-) -> Result<Delivery, Error> {
+) -> Result<Delivery, (u32, Error)> {
     let mut attempts = 0;
     loop {
         attempts += 1;
         talk.detail(format!("POST {} ({} bytes, {})", route.url(), parcel.body.len(), route.name()));
         let last = tokio::select! {
             last = route.post(&parcel.headers, &parcel.body, limit) => last,
-            exit = interrupt.wait() => return Err(interrupted(exit)),
+            exit = interrupt.wait() => return Err((attempts, interrupted(exit))),
         };
         let Some(why) = passing(&last.result, parcel.ours).filter(|_| attempts <= retries) else {
             return Ok(Delivery { attempts, last });
@@ -65,7 +65,7 @@ pub async fn deliver(
         talk.say(format!("attempt {attempts} of {}: {why}; again in {pause:?}", retries + 1));
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
-            exit = interrupt.wait() => return Err(interrupted(exit)),
+            exit = interrupt.wait() => return Err((attempts, interrupted(exit))),
         }
     }
 }

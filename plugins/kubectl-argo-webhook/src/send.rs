@@ -1,4 +1,4 @@
-//! Sends an event: reads it, makes its body, finds the key and the way, delivers, and prints the record.
+//! Sends an event: finds the key and the way, delivers, and prints the record.
 
 use bytes::Bytes;
 use kit::{
@@ -12,16 +12,17 @@ use kit::{
 use serde_json::{Map, Value, json};
 
 use crate::{
-    answer::{self, Asked},
+    answer::{self, Asked, Meaning},
     args::{Kind, Send},
     delivery::{self, Parcel},
-    key,
+    dry_run, key,
     letter::{self, Letter},
     payload,
     provider::Provider,
     random,
-    route::{Direct, Route},
-    server, signature,
+    route::{Attempt, Direct, Route},
+    server::{self, Server},
+    signature,
     way::{self, TrustArgs},
 };
 
@@ -36,9 +37,6 @@ pub async fn run(args: Send, context: Context) -> Result<Report, Error> {
     let talk = &context.talk;
     let provider = args.event.provider;
     let Letter { mut record, body, is_tag } = letter::read(&args.event, args.kind).await?;
-    if let Some(path) = &args.save_body {
-        file::write(path, &body, Mode::Public)?;
-    }
     let cluster = match needs_cluster(&args) {
         true => Some(args.cluster.connect_without_retries(talk).await?),
         false => args.cluster.connect_without_retries(talk).await.ok(),
@@ -50,68 +48,154 @@ pub async fn run(args: Send, context: Context) -> Result<Report, Error> {
     let delivery = random::uuid()?;
     let named = payload::headers(provider, args.kind, is_tag, &delivery);
     let headers = delivery::headers(&named, proof.as_ref().map_or(&[], |proof| &proof.headers))?;
-    let target = target(&args, cluster.as_ref(), body.len(), talk).await?;
+    let Target { routes, server } = target(&args, cluster.as_ref(), body.len(), talk).await?;
+    if let Some(path) = &args.save_body {
+        file::write(path, &body, Mode::Public)?;
+    }
 
     let object = &mut record.0;
     object.shift_remove("error");
     set(object, "provider", provider.name());
     set(object, "event", if args.kind == Kind::Ping { "ping" } else { "push" });
     set(object, "delivery", delivery);
-    set(object, "url", target.route.url());
-    set(object, "via", target.route.name());
+    set(object, "url", routes[0].url());
+    set(object, "via", routes[0].name());
     set(object, "signed", proof.is_some());
     set(object, "signature", proof.and_then(|proof| proof.signature));
     set(object, "body_bytes", body.len());
     set(object, "body_sha256", signature::sha256(&body));
+    if args.dry_run {
+        object.extend(dry_run::describe(&args, &headers, &routes[0], cluster.as_ref(), talk).await?);
+        return Ok(Report::done(record.0));
+    }
 
-    let parcel = Parcel { headers, body: Bytes::from(body), ours: args.event.body_file.is_none() };
-    let limit = match &cluster {
-        Some(cluster) => cluster.limit,
-        None => args.cluster.request_timeout,
+    let job = Job {
+        parcel: Parcel { headers, body: Bytes::from(body), ours: args.event.body_file.is_none() },
+        asked: Asked {
+            provider,
+            kind: args.kind,
+            signed: object["signed"] == true,
+            namespace: &args.cluster.namespace,
+        },
+        args: &args,
+        cluster: cluster.as_ref(),
+        server: server.as_ref(),
+        context: &context,
     };
-    let sent = delivery::deliver(&target.route, &parcel, limit, args.retries, talk, &context.interrupt).await;
-    let sent = match sent {
-        Ok(sent) => sent,
-        Err(error) => {
-            set(object, "outcome", "interrupted");
-            return Ok(Report::failed(record.0, error));
-        }
-    };
-    set(object, "attempts", sent.attempts);
-    let answer = sent.last.result.as_ref().ok();
-    set(object, "http_status", answer.map(|answer| answer.status));
-    set(object, "response", answer.map(|answer| answer.body.clone()));
-    set(object, "request_ms", u64::try_from(sent.last.took.as_millis()).unwrap_or(u64::MAX));
-    sent.last.sent.stamp(object, "sent");
-    let answer = match sent.last.result {
-        Ok(answer) => answer,
-        Err(trouble) => {
-            set(object, "outcome", "unanswered");
-            let error = delivery::unanswered(&trouble, &target.route);
-            return Ok(Report::failed(record.0, error));
-        }
-    };
-    let asked =
-        Asked { provider, kind: args.kind, signed: object["signed"] == true, namespace: &args.cluster.namespace };
-    let mut meaning = answer::meaning(&answer, asked);
-    if let (Some(cluster), Some(server)) = (&cluster, &target.server)
-        && answer::is_unsaid(&answer)
-        && !args.expect_status.contains(&answer.status)
-    {
-        let log = server::recent_log(cluster, server, talk).await;
-        if let Some(reason) = answer::reason_in_log(log.iter().map(String::as_str)) {
-            meaning = answer::of_reason(&reason, asked);
-            meaning.cause = format!("{} (the server's log: {reason})", meaning.cause);
+    let mut outcomes = Vec::new();
+    for route in &routes {
+        let outcome = job.deliver(route).await;
+        let interrupted = outcome.outcome == "interrupted";
+        outcomes.push(outcome);
+        if interrupted {
+            break;
         }
     }
-    set(object, "outcome", outcome(meaning.exit));
-    set(object, "answer", json!({"code": meaning.code, "cause": meaning.cause, "next": meaning.next}));
-    match delivery::answered(answer.status, &meaning, &args.expect_status) {
-        Ok(()) => {
-            talk.say(format!("answered {}: {}", answer.status, meaning.cause));
-            Ok(Report::done(record.0))
+    // The record tells of the pod that fared worst.
+    let worst = outcomes.iter().position(|outcome| outcome.error.is_some()).unwrap_or_default();
+    let pods: Vec<Value> = routes.iter().zip(&outcomes).map(|(route, outcome)| outcome.of_pod(route)).collect();
+    let told = outcomes.swap_remove(worst);
+    told.add_to(object);
+    if args.all_pods {
+        set(object, "url", routes[worst].url());
+        set(object, "pods", pods);
+    }
+    Ok(match told.error {
+        Some(error) => Report::failed(record.0, error),
+        None => Report::done(record.0),
+    })
+}
+
+/// What one delivery came to.
+struct Outcome {
+    attempts: u32,
+    last: Option<Attempt>,
+    outcome: &'static str,
+    meaning: Option<Meaning>,
+    error: Option<Error>,
+}
+
+impl Outcome {
+    fn add_to(&self, object: &mut Map<String, Value>) {
+        let answer = self.last.as_ref().and_then(|last| last.result.as_ref().ok());
+        set(object, "attempts", self.attempts);
+        set(object, "http_status", answer.map(|answer| answer.status));
+        set(object, "response", answer.map(|answer| answer.body.clone()));
+        if let Some(last) = &self.last {
+            set(object, "request_ms", last.took_ms());
+            last.sent.stamp(object, "sent");
         }
-        Err(error) => Ok(Report::failed(record.0, error)),
+        set(object, "outcome", self.outcome);
+        if let Some(Meaning { code, cause, next, .. }) = &self.meaning {
+            set(object, "answer", json!({"code": code, "cause": cause, "next": next}));
+        }
+    }
+
+    fn of_pod(&self, route: &Route) -> Value {
+        json!({
+            "pod": match route {
+                Route::PortForward(to) => Some(&to.pod),
+                _ => None,
+            },
+            "attempts": self.attempts,
+            "http_status": self.last.as_ref().and_then(|last| last.result.as_ref().ok()).map(|answer| answer.status),
+            "request_ms": self.last.as_ref().map(Attempt::took_ms),
+            "outcome": self.outcome,
+            "cause": self.meaning.as_ref().map(|meaning| &meaning.cause),
+        })
+    }
+}
+
+/// What all deliveries of one call share.
+struct Job<'a> {
+    parcel: Parcel,
+    asked: Asked<'a>,
+    args: &'a Send,
+    cluster: Option<&'a Cluster>,
+    server: Option<&'a Server>,
+    context: &'a Context,
+}
+
+impl Job<'_> {
+    async fn deliver(&self, route: &Route) -> Outcome {
+        let talk = &self.context.talk;
+        let limit = self.cluster.map_or(self.args.cluster.request_timeout, |cluster| cluster.limit);
+        let sent =
+            delivery::deliver(route, &self.parcel, limit, self.args.retries, talk, &self.context.interrupt).await;
+        let (attempts, last) = match sent {
+            Ok(delivery) => (delivery.attempts, delivery.last),
+            Err((attempts, error)) => {
+                return Outcome { attempts, last: None, outcome: "interrupted", meaning: None, error: Some(error) };
+            }
+        };
+        let answer = match &last.result {
+            Ok(answer) => answer,
+            Err(trouble) => {
+                let error = Some(delivery::unanswered(trouble, route));
+                return Outcome { attempts, last: Some(last), outcome: "unanswered", meaning: None, error };
+            }
+        };
+        let mut meaning = answer::meaning(answer, self.asked);
+        if let (Some(cluster), Some(server)) = (self.cluster, self.server)
+            && answer::is_unsaid(answer)
+            && !self.args.expect_status.contains(&answer.status)
+        {
+            let log = server::recent_log(cluster, server, talk).await;
+            if let Some(reason) = answer::reason_in_log(log.iter().map(String::as_str)) {
+                meaning = answer::of_reason(&reason, self.asked);
+                meaning.cause = format!("{} (the server's log: {reason})", meaning.cause);
+            }
+        }
+        let outcome = match meaning.exit {
+            Exit::Done => "accepted",
+            Exit::Unknown => "unavailable",
+            _ => "refused",
+        };
+        let error = delivery::answered(answer.status, &meaning, &self.args.expect_status).err();
+        if error.is_none() {
+            talk.say(format!("answered {}: {}", answer.status, meaning.cause));
+        }
+        Outcome { attempts, last: Some(last), outcome, meaning: Some(meaning), error }
     }
 }
 
@@ -137,16 +221,17 @@ async fn key(args: &Send, cluster: Option<&Cluster>, talk: &Talk) -> Result<Opti
 }
 
 struct Target {
-    route: Route,
+    /// One, or one for each pod.
+    routes: Vec<Route>,
     /// The server, when it was looked for in the cluster.
-    server: Option<server::Server>,
+    server: Option<Server>,
 }
 
 async fn target(args: &Send, cluster: Option<&Cluster>, bytes: usize, talk: &Talk) -> Result<Target, Error> {
     if let Some(url) = &args.url {
         let url = endpoint(url)?;
         let tls = TrustArgs::of(args).of_url(cluster).await?.config()?;
-        return Ok(Target { route: Route::Direct(Direct::to_url(&url, tls)?), server: None });
+        return Ok(Target { routes: vec![Route::Direct(Direct::to_url(&url, tls)?)], server: None });
     }
     let Some(cluster) = cluster else {
         return Err(Error::usage("no-kubeconfig", "no cluster to send to").hint("--url URL names another address"));
@@ -162,7 +247,11 @@ async fn target(args: &Send, cluster: Option<&Cluster>, bytes: usize, talk: &Tal
         )
         .hint("leave the lists of files out, or raise the limit and restart argocd-server"));
     }
-    Ok(Target { route: way::choose(args, cluster, &server, talk).await?, server: Some(server) })
+    let routes = match args.all_pods {
+        true => way::to_all_pods(args, cluster, &server).await?,
+        false => vec![way::choose(args, cluster, &server, talk).await?],
+    };
+    Ok(Target { routes, server: Some(server) })
 }
 
 /// The endpoint at an address that the user gave.
@@ -182,14 +271,6 @@ fn endpoint(url: &str) -> Result<String, Error> {
         parsed.set_path("/api/webhook");
     }
     Ok(parsed.into())
-}
-
-fn outcome(exit: Exit) -> &'static str {
-    match exit {
-        Exit::Done => "accepted",
-        Exit::Unknown => "unavailable",
-        _ => "refused",
-    }
 }
 
 fn set(object: &mut Map<String, Value>, key: &str, value: impl Into<Value>) {

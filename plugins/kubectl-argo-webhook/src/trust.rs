@@ -30,25 +30,15 @@ pub struct Trust {
 }
 
 impl Trust {
-    /// The certificate in `argocd-server-tls`, else that in `argocd-secret` (argo-cd v3.5.1 util/settings/settings.go,
-    /// `externalServerTLSCertificate`). The server takes it from there, so no other can be right.
+    /// The certificate that [`certificate_of`] finds. The server takes it from there, so no other can be right.
     ///
     /// # Errors
-    /// When neither Secret can be read, holds a certificate, or holds a readable one.
+    /// As [`certificate_of`], and when it cannot be read.
     pub async fn of_cluster(cluster: &Cluster) -> Result<Self, Error> {
-        for name in ["argocd-server-tls", key::ARGOCD_SECRET] {
-            let Some(pem) = key::read(cluster, name).await?.and_then(|mut found| found.data.remove("tls.crt")) else {
-                continue;
-            };
-            let place = format!("tls.crt of {}/{name}", cluster.namespace);
-            let pinned = certificates(&pem, &place)?.into_iter().take(1).collect();
-            return Ok(Trust { pinned, ..Trust::default() });
-        }
-        Err(Error::unknown(
-            "no-certificate",
-            format!("no certificate of argocd-server in namespace {} (context {})", cluster.namespace, cluster.context),
-        )
-        .hint("--ca-file FILE names one; --via service-proxy needs none"))
+        let (secret, pem) = certificate_of(cluster).await?;
+        let place = format!("tls.crt of {}/{secret}", cluster.namespace);
+        let pinned = certificates(&pem, &place)?.into_iter().take(1).collect();
+        Ok(Trust { pinned, ..Trust::default() })
     }
 
     /// Trusts what the system trusts.
@@ -103,6 +93,24 @@ impl Trust {
             .with_no_client_auth();
         Ok(config)
     }
+}
+
+/// The certificate of argocd-server and the Secret that it is in: `argocd-server-tls`, else `argocd-secret` (argo-cd
+/// v3.5.1 util/settings/settings.go, `externalServerTLSCertificate`).
+///
+/// # Errors
+/// When the Secrets cannot be read, and when neither holds a certificate.
+pub async fn certificate_of(cluster: &Cluster) -> Result<(&'static str, Vec<u8>), Error> {
+    for name in ["argocd-server-tls", key::ARGOCD_SECRET] {
+        if let Some(pem) = key::read(cluster, name).await?.and_then(|mut found| found.data.remove("tls.crt")) {
+            return Ok((name, pem));
+        }
+    }
+    Err(Error::unknown(
+        "no-certificate",
+        format!("no certificate of argocd-server in namespace {} (context {})", cluster.namespace, cluster.context),
+    )
+    .hint("--ca-file FILE names one; --via service-proxy needs none"))
 }
 
 fn certificates(pem: &[u8], place: &str) -> Result<Vec<CertificateDer<'static>>, Error> {

@@ -63,6 +63,18 @@ pub fn to_pod(cluster: &Cluster, server: &Server, pod: &str, tls: Option<ClientC
     }))
 }
 
+/// The ways to all pods that are ready.
+///
+/// # Errors
+/// When there is none, and when the certificate cannot be found out.
+pub async fn to_all_pods(args: &Send, cluster: &Cluster, server: &Server) -> Result<Vec<Route>, Error> {
+    if server.pods.is_empty() {
+        return Err(no_pod(cluster));
+    }
+    let tls = tls(TrustArgs::of(args), cluster, server).await?;
+    Ok(server.pods.iter().map(|pod| to_pod(cluster, server, pod, tls.clone())).collect())
+}
+
 /// How to speak TLS with the server of a cluster; `None` where it speaks plain HTTP.
 ///
 /// # Errors
@@ -138,13 +150,12 @@ async fn cluster_ip(args: &Send, cluster: &Cluster, server: &Server) -> Result<D
 }
 
 async fn port_forward(args: &Send, cluster: &Cluster, server: &Server) -> Result<Route, Error> {
-    let Some(pod) = server.pods.first() else {
-        return Err(Error::unknown(
-            "no-pod",
-            format!("no pod of argocd-server is ready in namespace {}", cluster.namespace),
-        )
-        .hint("port-forward needs the verb `list` on `pods`, and a pod that is ready"));
-    };
+    let Some(pod) = server.pods.first() else { return Err(no_pod(cluster)) };
     let tls = tls(TrustArgs::of(args), cluster, server).await?;
     Ok(to_pod(cluster, server, pod, tls))
+}
+
+fn no_pod(cluster: &Cluster) -> Error {
+    Error::unknown("no-pod", format!("no pod of argocd-server is ready in namespace {}", cluster.namespace))
+        .hint("port-forward needs the verb `list` on `pods`, and a pod that is ready")
 }

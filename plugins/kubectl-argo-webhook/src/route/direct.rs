@@ -22,6 +22,8 @@ pub struct Direct {
     /// The address.
     pub url: String,
     client: reqwest::Client,
+    /// Where its host is, when no name service is asked.
+    at: Option<SocketAddr>,
 }
 
 impl Direct {
@@ -30,7 +32,7 @@ impl Direct {
     /// # Errors
     /// When no client can be made.
     pub fn to_url(url: &str, tls: ClientConfig) -> Result<Self, Error> {
-        Direct::new("url", url.to_owned(), Some(tls), |builder| builder)
+        Direct::new("url", url.to_owned(), Some(tls), None)
     }
 
     /// To the cluster IP of the Service, under its name in the cluster and past any proxy.
@@ -47,7 +49,7 @@ impl Direct {
         let (scheme, usual) = if tls.is_some() { ("https", 443) } else { ("http", 80) };
         let authority = if port == usual { host.to_owned() } else { format!("{host}:{port}") };
         let url = format!("{scheme}://{authority}{path}");
-        Direct::new("cluster-ip", url, tls, |builder| builder.no_proxy().resolve(host, SocketAddr::new(ip, port)))
+        Direct::new("cluster-ip", url, tls, Some((host, SocketAddr::new(ip, port))))
     }
 
     /// To the local end of a port-forward.
@@ -60,14 +62,14 @@ impl Direct {
         let host = format!("argocd-server.{}.svc", cluster.namespace);
         let scheme = if tls.is_some() { "https" } else { "http" };
         let url = format!("{scheme}://{host}:{}{path}", local.port());
-        Direct::new("port-forward", url, tls, |builder| builder.no_proxy().resolve(&host, local))
+        Direct::new("port-forward", url, tls, Some((&host, local)))
     }
 
     fn new(
         name: &'static str,
         url: String,
         tls: Option<ClientConfig>,
-        set: impl FnOnce(reqwest::ClientBuilder) -> reqwest::ClientBuilder,
+        at: Option<(&str, SocketAddr)>,
     ) -> Result<Self, Error> {
         use_ring();
         let mut builder = reqwest::Client::builder()
@@ -76,10 +78,20 @@ impl Direct {
         if let Some(tls) = tls {
             builder = builder.tls_backend_preconfigured(tls);
         }
-        let client = set(builder)
+        if let Some((host, address)) = at {
+            builder = builder.no_proxy().resolve(host, address);
+        }
+        let client = builder
             .build()
             .map_err(|error| Error::usage("bad-url", format!("cannot send to {url}: {}", causes(&error))))?;
-        Ok(Direct { name, url, client })
+        Ok(Direct { name, url, client, at: at.map(|(_, address)| address) })
+    }
+
+    /// `host:port:address`, as curl's `--resolve` takes it; `None` for an address that the user gave.
+    pub fn resolved(&self) -> Option<String> {
+        let address = self.at?;
+        let host = reqwest::Url::parse(&self.url).ok()?.host_str()?.to_owned();
+        Some(format!("{host}:{}:{}", address.port(), address.ip()))
     }
 
     /// Whether anything answers HTTP there within `limit`.

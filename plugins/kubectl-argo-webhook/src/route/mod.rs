@@ -126,6 +126,11 @@ impl Route {
 }
 
 impl Attempt {
+    /// Whole milliseconds that it took.
+    pub fn took_ms(&self) -> u64 {
+        u64::try_from(self.took.as_millis()).unwrap_or(u64::MAX)
+    }
+
     fn failed(trouble: Trouble) -> Self {
         Attempt { sent: Moment::now(), took: Duration::ZERO, result: Err(trouble) }
     }
