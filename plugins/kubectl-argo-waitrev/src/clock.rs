@@ -13,6 +13,14 @@ pub struct At {
     pub wall: Moment,
 }
 
+impl At {
+    /// A point in time so much later, on both clocks.
+    pub fn later(self, by: Duration) -> At {
+        let ms = self.wall.ms().saturating_add(u64::try_from(by.as_millis()).unwrap_or(u64::MAX));
+        At { elapsed: self.elapsed + by, wall: Moment::from_ms(ms) }
+    }
+}
+
 /// Tells the time.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock(tokio::time::Instant);

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, path::Path, time::Duration};
 
-use kit::{application::AppName, error::Error, record::Record};
+use kit::{application::AppName, error::Error, moment::Moment, record::Record};
 use serde_json::Map;
 
 use crate::{args::Args, clock::At, effect::Push, group::Members, report, rules::Rules, scope::Scope, wanted::Wanted};
@@ -44,6 +44,9 @@ pub fn rules(args: &Args, record: &Record, start: At) -> Result<Rules, Error> {
         Some(revision) => revision.clone(),
         None => commit(record)?,
     };
+    let pushed_at = report::moment(record, "pushed");
+    let push_ms = record.number("push_ms").unwrap_or_default();
+    let push_began = pushed_at.map(|pushed| Moment::from_ms(pushed.ms().saturating_sub(push_ms)));
     let urls = [record.text("repo_url")?, record.text("remote_url")?];
     Ok(Rules {
         wanted: Wanted {
@@ -64,7 +67,8 @@ pub fn rules(args: &Args, record: &Record, start: At) -> Result<Rules, Error> {
         stale_after: args.stale_after,
         no_effect: args.no_effect,
         push: Push::of(record),
-        pushed_at: report::moment(record, "pushed"),
+        pushed_at,
+        push_began,
         sent_at: report::moment(record, "sent"),
         event_refused: record.number("http_status").is_some_and(|status| !(200..300).contains(&status)),
     })

@@ -36,6 +36,8 @@ pub struct Rules {
     pub push: Option<Push>,
     /// When the commit was pushed, if the record says so.
     pub pushed_at: Option<Moment>,
+    /// When git began to push: what happens from then on may be because of the push, before git reports that it is done.
+    pub push_began: Option<Moment>,
     /// When the event was sent, if the record says so.
     pub sent_at: Option<Moment>,
     /// The event was not accepted.
@@ -57,6 +59,6 @@ pub enum NoEffect {
 impl Rules {
     /// Whether something seen then belongs to this wait, and not to what was before the push.
     pub fn concerns(&self, at: At) -> bool {
-        self.pushed_at.is_none_or(|pushed| at.wall >= pushed)
+        self.push_began.is_none_or(|began| at.wall >= began)
     }
 }

@@ -122,6 +122,24 @@ impl Wanted {
         }
         Ok(found)
     }
+
+    /// The revision of the source that is looked at: the one that is the commit, else the first that could be.
+    pub fn shown(&self, view: &View) -> String {
+        if self.dry {
+            let status = &view.status.source_hydrator;
+            let last = status.last_successful_operation.as_ref().and_then(|operation| operation.dry_sha.clone());
+            let compared = status.last_compared_dry_revision.clone().filter(|sha| self.accepts(sha).is_some());
+            return compared.or(last).unwrap_or_default();
+        }
+        let sync = &view.status.sync;
+        if !is_multi_source(view) {
+            return sync.revision.clone().unwrap_or_default();
+        }
+        let positions = self.sources(view).unwrap_or_default();
+        let mut revisions = positions.iter().filter_map(|position| sync.revisions.get(*position));
+        let first = revisions.clone().next();
+        revisions.find(|revision| self.accepts(revision).is_some()).or(first).cloned().unwrap_or_default()
+    }
 }
 
 /// The sources of an Application, in the order of `status.sync.revisions`. `spec.source` is ignored when there are

@@ -36,6 +36,7 @@ struct Wish {
     grace_ms: Option<u64>,
     pushed_ms: Option<u64>,
     sent_ms: Option<u64>,
+    push_ms: u64,
     event_refused: bool,
     forbid_refresh: bool,
     fail_on_degraded: bool,
@@ -89,6 +90,7 @@ fn rules(wish: &Wish, start: At) -> Rules {
         no_effect: wish.no_effect.as_ref().map_or(NoEffect::Fail, |word| NoEffect::from_str(word, false).unwrap()),
         push,
         pushed_at: wish.pushed_ms.map(wall),
+        push_began: wish.pushed_ms.map(|ms| wall(ms.saturating_sub(wish.push_ms))),
         sent_at: wish.sent_ms.map(wall),
         event_refused: wish.event_refused,
     }
