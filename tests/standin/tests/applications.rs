@@ -357,3 +357,48 @@ fn a_value_that_ends_the_process_is_a_crash_loop() {
         pod()["status"]["containerStatuses"][0]["state"]["waiting"]["reason"] == "CrashLoopBackOff"
     });
 }
+
+#[test]
+fn a_hydrated_application_is_rendered_to_another_branch_and_synced_from_there() {
+    let enabled = json!({"name": "ARGOCD_HYDRATOR_ENABLED", "value": "true"});
+    let world = World::with(Options { controller_env: vec![enabled], ..Options::default() });
+    let first = world.commit("r1");
+    let url = world.standin.git_url("evt.git");
+    let mut evt = world.evt();
+    evt["spec"].as_object_mut().expect("is an object").remove("source");
+    evt["spec"]["sourceHydrator"] = json!({
+        "drySource": {"repoURL": url, "targetRevision": "main", "path": "app"},
+        "syncSource": {"targetBranch": "env/prod", "path": "out"},
+    });
+    world.create(evt);
+    let hydrated = |dry: &str| {
+        world.wait_for("a hydration and a sync", PATIENCE, |app| {
+            let last = &app["status"]["sourceHydrator"]["lastSuccessfulOperation"];
+            last["drySHA"] == dry
+                && app["status"]["sync"]["revision"] == last["hydratedSHA"]
+                && app["status"]["sync"]["status"] == "Synced"
+        });
+        world.application("evt")["status"].clone()
+    };
+    let status = hydrated(&first);
+    assert_eq!(status["sourceHydrator"]["currentOperation"]["phase"], "Hydrated");
+    assert_eq!(status["sourceHydrator"]["lastComparedDryRevision"], first.as_str());
+    assert_ne!(status["sync"]["revision"], first.as_str());
+    assert_eq!(signal(&world), "r1");
+    let second = world.commit("r2");
+    assert_eq!(world.post(&world.push_event(&first, &second), &[]).status, 200);
+    hydrated(&second);
+    assert_eq!(signal(&world), "r2");
+    let remote = world.git(&["ls-remote", "origin", "refs/heads/env/prod"]);
+    assert!(remote.starts_with(world.application("evt")["status"]["sync"]["revision"].as_str().expect("is text")));
+}
+
+#[test]
+fn an_application_with_the_finalizer_takes_its_objects_along() {
+    let (world, _) = synced(Options::default(), |evt| {
+        evt["metadata"]["finalizers"] = json!(["resources-finalizer.argocd.argoproj.io"]);
+    });
+    world.kubectl(&["delete", "application", "evt", "-n", "argocd", "--timeout", "20s"]);
+    assert!(world.standin.store().get("configmaps", "evt", "signal").is_none());
+    assert!(world.application("evt").is_null());
+}

@@ -127,18 +127,48 @@ impl Clone {
         {
             return Ok(text(&id));
         }
-        if !self.dir.is_dir() {
-            let dir = self.dir.display().to_string();
-            git(None, None, &["init", "--quiet", "--bare", &dir], None).await?;
-        }
-        let all = "+refs/*:refs/*";
-        git(Some(&self.dir), Some(&self.remote), &["fetch", "--quiet", "--prune", &self.remote.url, all], None).await?;
+        self.fetch().await?;
         if git(Some(&self.dir), None, &here, None).await.is_err() && is_full_id(revision) {
             let only = ["fetch", "--quiet", &self.remote.url, revision];
             git(Some(&self.dir), Some(&self.remote), &only, None).await?;
         }
         let id = git(Some(&self.dir), None, &here, None).await;
         id.map(|id| text(&id)).map_err(|_| format!("failed to checkout {revision}: no such commit"))
+    }
+
+    /// Brings all refs of the remote.
+    async fn fetch(&self) -> Result<(), String> {
+        if !self.dir.is_dir() {
+            let dir = self.dir.display().to_string();
+            git(None, None, &["init", "--quiet", "--bare", &dir], None).await?;
+        }
+        let all = "+refs/*:refs/*";
+        git(Some(&self.dir), Some(&self.remote), &["fetch", "--quiet", "--prune", &self.remote.url, all], None).await?;
+        Ok(())
+    }
+
+    /// Adds a commit with these files, given by path, to a branch of the remote, and returns its id.
+    ///
+    /// # Errors
+    /// What git says.
+    pub async fn commit(&self, branch: &str, message: &str, files: &[(String, String)]) -> Result<String, String> {
+        const MADE: &str = "refs/standin/made";
+        self.fetch().await?;
+        let tip = format!("refs/heads/{branch}^{{commit}}");
+        let parent = git(Some(&self.dir), None, &["rev-parse", "--quiet", "--verify", &tip], None).await.ok();
+        let seconds = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().as_secs();
+        let mut stream = format!("commit {MADE}\ncommitter Argo CD <argo-cd@example.com> {seconds} +0000\n");
+        stream.push_str(&format!("data {}\n{message}\n", message.len()));
+        if let Some(parent) = parent {
+            stream.push_str(&format!("from {}\n", text(&parent)));
+        }
+        for (path, contents) in files {
+            stream.push_str(&format!("M 100644 inline {path}\ndata {}\n{contents}\n", contents.len()));
+        }
+        git(Some(&self.dir), None, &["fast-import", "--quiet", "--force"], Some(stream.as_bytes())).await?;
+        let refspec = format!("{MADE}:refs/heads/{branch}");
+        git(Some(&self.dir), Some(&self.remote), &["push", "--quiet", &self.remote.url, &refspec], None).await?;
+        git(Some(&self.dir), None, &["rev-parse", MADE], None).await.map(|id| text(&id))
     }
 
     /// The regular files in folder `path` of a commit that is here, with those below it if `recurse`.

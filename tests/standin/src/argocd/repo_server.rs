@@ -160,6 +160,23 @@ impl RepoServer {
         found.map(|objects| cached.insert(key(after), objects)).is_some()
     }
 
+    /// Commits files to a branch of a source's repository and pushes it: the work of the commit-server.
+    ///
+    /// # Errors
+    /// As the controller would report it.
+    pub async fn commit(
+        &self,
+        install: &str,
+        source: &Source,
+        message: &str,
+        files: &[(String, String)],
+    ) -> Result<String, String> {
+        let busy = self.busy(&format!("clone {}", source.repo_url));
+        let _one_at_a_time = busy.lock().await;
+        let pushed = self.clone_of(install, source).commit(&source.target_revision, message, files).await;
+        pushed.map_err(|error| format!("rpc error: code = Unknown desc = failed to push: {error}"))
+    }
+
     fn clone_of(&self, install: &str, source: &Source) -> GitClone {
         let name: String =
             source.repo_url.bytes().map(|byte| if byte.is_ascii_alphanumeric() { byte as char } else { '_' }).collect();

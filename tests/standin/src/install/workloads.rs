@@ -17,6 +17,7 @@ const SINCE: &[(&str, u32, u32)] = &[
     ("ARGOCD_REPO_ERROR_GRACE_PERIOD_SECONDS", 2, 10),
     ("ARGOCD_REVISION_CACHE_LOCK_TIMEOUT", 2, 11),
     ("ARGOCD_SERVER_WEBHOOK_PARALLELISM_LIMIT", 2, 13),
+    ("ARGOCD_HYDRATOR_ENABLED", 2, 14),
     ("ARGOCD_LOG_FORMAT_TIMESTAMP", 3, 0),
     ("ARGOCD_SERVER_WEBHOOK_REFRESH_WORKERS", 3, 5),
 ];
@@ -32,6 +33,7 @@ const CONTROLLER: &[Wire] = &[
     ("ARGOCD_APPLICATION_CONTROLLER_SELF_HEAL_TIMEOUT_SECONDS", PARAMS, "controller.self.heal.timeout.seconds"),
     ("ARGOCD_CONTROLLER_SHARDING_ALGORITHM", PARAMS, "controller.sharding.algorithm"),
     ("ARGOCD_APPLICATION_NAMESPACES", PARAMS, "application.namespaces"),
+    ("ARGOCD_HYDRATOR_ENABLED", PARAMS, "hydrator.enabled"),
 ];
 
 const REPO_SERVER: &[Wire] = &[

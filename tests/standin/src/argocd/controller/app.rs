@@ -71,6 +71,7 @@ impl App {
             if look {
                 self.refresh().await;
                 self.operate().await;
+                self.hydrate().await;
             }
         }
     }

@@ -5,6 +5,7 @@ mod app;
 mod autosync;
 mod compare;
 mod conditions;
+mod hydrator;
 mod live;
 mod need;
 mod operation;

@@ -12,10 +12,13 @@ use super::{
     compare::{self, Target},
     is_multi_source, live,
     live::Managed,
-    patch::apply,
+    patch::{APPLICATIONS, apply},
     rfc3339, single_source,
 };
-use crate::argocd::duration;
+use crate::argocd::{duration, manifests::Identity};
+
+/// With it, deleting an Application deletes its objects; more may follow (`/background`).
+const FINALIZER: &str = "resources-finalizer.argocd.argoproj.io";
 
 /// How a sync ended.
 struct End {
@@ -32,7 +35,14 @@ impl End {
 impl App {
     /// Carries out the operation that is requested, if one is.
     pub(super) async fn operate(&mut self) {
-        let Some(app) = self.object().filter(|app| app["operation"].is_object()) else { return };
+        let Some(app) = self.object() else { return };
+        if app["metadata"]["deletionTimestamp"].is_string() {
+            self.delete(&app);
+            return;
+        }
+        if !app["operation"].is_object() {
+            return;
+        }
         let controller = self.controller.clone();
         let mut state = app["status"]["operationState"].clone();
         let phase = state["phase"].as_str().unwrap_or_default().to_owned();
@@ -66,6 +76,27 @@ impl App {
             self.sync(&app, &mut state).await
         };
         self.finish(&app, state, end, phase == "Terminating");
+    }
+
+    /// With the finalizer, the objects of an Application go before it does.
+    fn delete(&self, app: &Value) {
+        let store = &self.controller.argo.cluster.store;
+        let finalizers = app["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
+        let is_ours = |one: &Value| one.as_str().is_some_and(|one| one.starts_with(FINALIZER));
+        if !finalizers.iter().any(is_ours) {
+            return;
+        }
+        for one in compare::pair(self, app, &[]) {
+            let Identity { namespace, name, .. } = &one.identity;
+            let _ = store.delete(&one.identity.resource(), namespace, name);
+        }
+        let left: Vec<&Value> = finalizers.iter().filter(|one| !is_ours(one)).collect();
+        if left.is_empty() {
+            let _ = store.delete(APPLICATIONS, &self.namespace, &self.name);
+        } else {
+            apply(store, &self.namespace, &self.name, &json!({"metadata": {"finalizers": left}}));
+        }
+        self.info(app, "Successfully deleted resources");
     }
 
     fn finish(&mut self, app: &Value, mut state: Value, end: End, terminated: bool) {
