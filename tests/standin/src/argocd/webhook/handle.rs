@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::{
     answer::Payload,
     event::{Push, push},
-    matching::{Verdict, judge, judge_image, panics, serves, url_pattern},
+    matching::{Matcher, Verdict, judge_image, panics, serves, url_pattern},
 };
 use crate::argocd::{
     Argo,
@@ -112,10 +112,10 @@ fn handle_push(handler: &Arc<Handler>, push: &Push) {
             logger.print(level, &format!("Failed to get repoRegexp: failed to parse URL '{url}'"), &[]);
             continue;
         };
-        let one = Push { urls: vec![url.clone()], ..push.clone() };
+        let matcher = Matcher::of(Push { urls: vec![url.clone()], ..push.clone() }, handler.version);
         let mut refreshed = 0;
         for app in &applications {
-            let verdict = judge(&one, app, handler.version);
+            let verdict = matcher.judge(app);
             log_urls(logger, app, &verdict, url, pattern.as_str());
             for index in &verdict.moves_cache {
                 move_cache(handler, app, *index, push);

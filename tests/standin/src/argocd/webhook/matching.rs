@@ -61,32 +61,47 @@ pub struct Verdict {
 
 /// What a server of `version` does about `application` when `provider` sends `body`.
 pub fn refreshes(provider: Provider, body: &Value, application: &Value, version: Version) -> Verdict {
-    judge(&push(provider, body, version), application, version)
+    Matcher::of(push(provider, body, version), version).judge(application)
 }
 
-/// What a server of `version` does about `application` after `push`.
-pub fn judge(push: &Push, application: &Value, version: Version) -> Verdict {
-    let spec = &application["spec"];
-    let hydrated = version.at_least(2, 14) && spec["sourceHydrator"].is_object();
-    let mut sources = sources(spec, hydrated);
-    if hydrated && version.since(&[(2, 14, 11), (3, 0, 0)]) {
-        sources.push(Source::of(&spec["sourceHydrator"]["drySource"]));
+/// One push, made ready to be held against many Applications.
+pub struct Matcher {
+    push: Push,
+    version: Version,
+    patterns: Vec<Regex>,
+}
+
+impl Matcher {
+    /// For a server of `version`.
+    pub fn of(push: Push, version: Version) -> Matcher {
+        let patterns = push.urls.iter().filter_map(|url| url_pattern(url, version)).collect();
+        Matcher { push, version, patterns }
     }
-    let dry = hydrated.then(|| Source::of(&spec["sourceHydrator"]["drySource"]));
-    let patterns: Vec<Regex> = push.urls.iter().filter_map(|url| url_pattern(url, version)).collect();
-    let mut verdict = Verdict::default();
-    for (index, source) in sources.iter().enumerate() {
-        let paths = refresh_paths(application, source, &sources, hydrated && index == 0, version);
-        verdict.sources.push(SourceVerdict {
-            index,
-            url: patterns.iter().any(|pattern| pattern.is_match(&source.repo_url)),
-            reference: reference_matches(&source.target_revision, push, version),
-            paths: files_matter(&paths, &push.files, version),
-            dry: dry.as_ref() == Some(source),
-        });
+
+    /// What the server does about `application`.
+    pub fn judge(&self, application: &Value) -> Verdict {
+        let Matcher { push, version, patterns } = self;
+        let spec = &application["spec"];
+        let hydrated = version.at_least(2, 14) && spec["sourceHydrator"].is_object();
+        let mut sources = sources(spec, hydrated);
+        if hydrated && version.since(&[(2, 14, 11), (3, 0, 0)]) {
+            sources.push(Source::of(&spec["sourceHydrator"]["drySource"]));
+        }
+        let dry = hydrated.then(|| Source::of(&spec["sourceHydrator"]["drySource"]));
+        let mut verdict = Verdict::default();
+        for (index, source) in sources.iter().enumerate() {
+            let paths = refresh_paths(application, source, &sources, hydrated && index == 0, *version);
+            verdict.sources.push(SourceVerdict {
+                index,
+                url: patterns.iter().any(|pattern| pattern.is_match(&source.repo_url)),
+                reference: reference_matches(&source.target_revision, push, *version),
+                paths: files_matter(&paths, &push.files, *version),
+                dry: dry.as_ref() == Some(source),
+            });
+        }
+        decide(&mut verdict, push, *version, hydrated);
+        verdict
     }
-    decide(&mut verdict, push, version, hydrated);
-    verdict
 }
 
 /// Whether the two changes to `hydrate` and to the order of the sources are in (argo-cd v3.2.6 and its like).
