@@ -73,6 +73,8 @@ type ManifestKey = (String, String, Source, String);
 
 struct CachedRefs {
     refs: Arc<Refs>,
+    /// When the look at the remote began.
+    listed: Instant,
     until: Instant,
 }
 
@@ -132,12 +134,7 @@ impl RepoServer {
         }
         let failed = |error: String| format!("rpc error: code = Unknown desc = {error}");
         let clone = self.clone_of(install, source);
-        let commit = {
-            let busy = self.busy(&format!("clone {}", source.repo_url));
-            let _one_fetch = busy.lock().await;
-            clone.checkout(revision).await.map_err(failed)?
-        };
-        let files = clone.files(&commit, &source.path, source.recurse).await.map_err(failed)?;
+        let (commit, files) = clone.files(revision, &source.path, source.recurse).await.map_err(failed)?;
         let objects = Arc::new(manifests::of_files(files).map_err(failed)?);
         self.cached_manifests().insert(key, objects.clone());
         Ok(Manifests { revision: commit, objects })
@@ -171,8 +168,6 @@ impl RepoServer {
         message: &str,
         files: &[(String, String)],
     ) -> Result<String, String> {
-        let busy = self.busy(&format!("clone {}", source.repo_url));
-        let _one_at_a_time = busy.lock().await;
         let pushed = self.clone_of(install, source).commit(&source.target_revision, message, files).await;
         pushed.map_err(|error| format!("rpc error: code = Unknown desc = failed to push: {error}"))
     }
@@ -180,7 +175,11 @@ impl RepoServer {
     fn clone_of(&self, install: &str, source: &Source) -> GitClone {
         let name: String =
             source.repo_url.bytes().map(|byte| if byte.is_ascii_alphanumeric() { byte as char } else { '_' }).collect();
-        GitClone::new(self.remote(install, &source.repo_url).1, self.dir.join(name))
+        GitClone::new(
+            self.remote(install, &source.repo_url).1,
+            self.dir.join(name),
+            self.busy(&format!("clone {}", source.repo_url)),
+        )
     }
 
     /// The lock of what only one may do at a time.
@@ -190,25 +189,21 @@ impl RepoServer {
     }
 
     async fn refs(&self, install: &str, process: &Process, source: &Source, force: bool) -> Result<Arc<Refs>, String> {
+        let asked = Instant::now();
         let (url, remote) = self.remote(install, &source.repo_url);
         let key = (install.to_owned(), url);
-        if force {
-            return self.list_refs(process, remote, key).await;
-        }
         let busy = self.busy(&format!("refs {}", key.1));
         let _one_listing = busy.lock().await;
-        let fresh = |cached: &&CachedRefs| cached.until > Instant::now();
+        // Refs that were listed after somebody asked are as fresh as he wants them.
+        let fresh = |cached: &&CachedRefs| cached.listed > asked || (!force && cached.until > Instant::now());
         if let Some(cached) = self.cached_refs().get(&key).filter(fresh) {
             return Ok(cached.refs.clone());
         }
-        self.list_refs(process, remote, key).await
-    }
-
-    async fn list_refs(&self, process: &Process, remote: Remote, key: (String, String)) -> Result<Arc<Refs>, String> {
+        let listed = Instant::now();
         let refs = Arc::new(git::ls_remote(&remote).await?);
         if let Ok(lifetime) = settings::revision_cache(process).settings {
             let until = Instant::now() + lifetime;
-            self.cached_refs().insert(key, CachedRefs { refs: refs.clone(), until });
+            self.cached_refs().insert(key, CachedRefs { refs: refs.clone(), listed, until });
         }
         Ok(refs)
     }
