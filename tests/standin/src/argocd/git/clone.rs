@@ -50,7 +50,8 @@ impl Clone {
             for entry in entries(&tree) {
                 let path = if folder.is_empty() { entry.name } else { format!("{folder}/{}", entry.name) };
                 let is_file = entry.mode.starts_with("100");
-                if !is_file && !(entry.mode == "40000" && recurse) {
+                let goes_down = recurse && entry.mode == "40000";
+                if !is_file && !goes_down {
                     continue;
                 }
                 let object = objects.get(&entry.id).await?.ok_or_else(|| format!("{path}: not in the repository"))?;
