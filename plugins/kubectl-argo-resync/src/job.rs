@@ -21,7 +21,7 @@ use crate::{
     install::{self, Install},
     line_out, load,
     observe::{self, ControllerPod, RepoServerPod},
-    origin::CONFIG,
+    origin::{self, CONFIG, JITTER, PERIOD},
     plan::{Change, Pods},
     preflight,
     refresh::{self, Refreshed},
@@ -188,7 +188,7 @@ impl Job<'_> {
     pub async fn finish(&mut self, component: Component) -> Result<(), Error> {
         let workload = self.install.workload(component).clone();
         let grace = self.args.error_grace;
-        let done = restart::finish(self.cluster, self.talk, component, &workload, grace, self.deadline).await?;
+        let done = restart::finish(self.cluster, self.talk, &workload, grace, self.deadline).await?;
         self.talk.say(format!("{workload}: {0} of {0} pods are new and ready", done.replicas));
         match component {
             Component::Controller => self.install.controller = done,
@@ -204,6 +204,9 @@ impl Job<'_> {
     pub async fn observe(&mut self) -> Result<(), Error> {
         let patience = Deadline::new(LOG_DELAY);
         let (cluster, version) = (self.cluster, self.version);
+        if let Some(config) = install::config_map(cluster, CONFIG).await? {
+            self.install.config = config;
+        }
         let restarted = |component| self.done.restarted.contains(&component);
         let (controller, repo_server) = (restarted(Component::Controller), restarted(Component::RepoServer));
         loop {
@@ -224,6 +227,22 @@ impl Job<'_> {
     }
 
     fn prove(&self) -> Result<(), Error> {
+        for (setting, key) in [(PERIOD, &self.change.period), (JITTER, &self.change.jitter)] {
+            let now = self.install.value(setting.key);
+            if now != key.after.as_deref() {
+                let by = origin::changed_by(&self.install.config, setting.key).map(|by| format!(", by {by}"));
+                let message = format!(
+                    "{CONFIG} was changed meanwhile{}: {} is {}",
+                    by.unwrap_or_default(),
+                    setting.key,
+                    now.map_or_else(|| "unset".into(), |value| format!("`{value}`")),
+                );
+                let owner = origin::owner(&self.install.config.metadata);
+                let hint = owner.map(|owner| format!("it belongs to {owner}: change it there"));
+                return Err(Error::no("changed-meanwhile", message)
+                    .hint(hint.unwrap_or_else(|| "run the command again when nobody else changes it".into())));
+            }
+        }
         let answers: Vec<_> = self.controllers.iter().map(|pod| (pod, self.expected.of_controller(pod))).collect();
         if let Some((pod, _)) = answers.iter().find(|(_, answer)| *answer == Some(false)) {
             let drift = self.drift().into_iter().find(|line| line.contains(&pod.name)).unwrap_or_default();

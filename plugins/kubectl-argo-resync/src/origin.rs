@@ -161,6 +161,14 @@ pub fn changed_at(config: &ConfigMap, keys: &[&str]) -> Option<Timestamp> {
         .max()
 }
 
+/// Who changed a key last, by the name of its field manager.
+pub fn changed_by(config: &ConfigMap, key: &str) -> Option<String> {
+    let owns = |fields: &serde_json::Value| fields["f:data"].get(format!("f:{key}")).is_some();
+    let entries = config.metadata.managed_fields.iter().flatten();
+    let owners = entries.filter(|entry| entry.fields_v1.as_ref().is_some_and(|fields| owns(&fields.0)));
+    owners.max_by_key(|entry| entry.time.clone())?.manager.clone()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -234,5 +242,7 @@ mod tests {
         assert_eq!(at(&[PERIOD_KEY]), "2026-08-12T09:00:00Z");
         assert_eq!(at(&[PERIOD_KEY, JITTER_KEY]), "2026-08-12T10:00:00Z");
         assert_eq!(changed_at(&ConfigMap::default(), &[PERIOD_KEY]), None);
+        assert_eq!(changed_by(&config, PERIOD_KEY).as_deref(), Some(PERIOD_KEY), "the entry's manager is named so");
+        assert_eq!(changed_by(&config, JITTER_KEY), None);
     }
 }

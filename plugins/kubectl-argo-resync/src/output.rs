@@ -74,12 +74,13 @@ fn object(job: &Job<'_>, outcome: &str) -> Map<String, Value> {
     put("period", json!(job.install.value(PERIOD.key)));
     put("jitter", json!(job.install.value(JITTER.key)));
     put("previous", job.change.previous());
+    put("managed_by", json!(origin::owner(&job.install.config.metadata)));
     put("workloads", workloads(&job.install, &done.restarted));
     put("controllers", controllers(&job.controllers));
     put("repo_servers", repo_servers(&job.repo_servers));
     put("next_restart", json!({"period_s": period_s, "jitter_s": jitter_s, "ref_age_s": ref_age_s}));
     put("drift", json!(job.drift()));
-    put("worst_case_s", json!(load::worst_case_s(period_s, jitter_s, ref_age_s)));
+    put("worst_case_s", json!(worst_case_s(job)));
     if let Some(load) = &done.load {
         put("load", load.clone());
     }
@@ -95,6 +96,24 @@ fn object(job: &Job<'_>, outcome: &str) -> Map<String, Value> {
     job.started.stamp(&mut object, "started");
     Moment::now().stamp(&mut object, "done");
     object
+}
+
+/// By what the pods run with where that is known, else by what they would after a restart.
+fn worst_case_s(job: &Job<'_>) -> Option<u64> {
+    let mut worst = job.expected;
+    let controllers: Option<Vec<_>> =
+        job.controllers.iter().map(|pod| Some((pod.proof.period_s?, pod.proof.jitter_s))).collect();
+    if let Some(known) = controllers.filter(|known| !known.is_empty()) {
+        // 0 is never.
+        worst.period_s =
+            known.iter().map(|(period_s, _)| *period_s).max_by_key(|period_s| period_s.wrapping_sub(1)).unwrap_or(0);
+        worst.jitter_s = known.iter().filter_map(|(_, jitter_s)| *jitter_s).max();
+    }
+    let repo_servers: Option<Vec<_>> = job.repo_servers.iter().map(|pod| pod.ref_age_s).collect();
+    if let Some(oldest) = repo_servers.and_then(|ages| ages.into_iter().max()) {
+        worst.ref_age_s = oldest;
+    }
+    load::worst_case_s(worst.period_s, worst.jitter_s, worst.ref_age_s)
 }
 
 /// `workloads[]`.
@@ -133,6 +152,7 @@ fn controllers(pods: &[ControllerPod]) -> Value {
             "jitter_s": pod.proof.jitter_s,
             "proof": pod.proof.kind.word(),
             "how": pod.proof.how,
+            "ignored": pod.ignored,
             "started_at": pod.started_at.map(Timestamp::as_second),
         })
     };
@@ -147,6 +167,7 @@ fn repo_servers(pods: &[RepoServerPod]) -> Value {
             "ref_age_s": pod.ref_age_s,
             "proof": pod.kind.word(),
             "how": pod.how,
+            "ignored": pod.ignored,
             "started_at": pod.started_at.map(Timestamp::as_second),
         })
     };

@@ -71,6 +71,9 @@ pub fn reads_config(install: &Install, version: Version, settings: &Settings, ex
         }
         let owner = origin::owner(&workload.meta);
         let hint = match &owner {
+            Some(owner) if owner.starts_with("the operator") => {
+                format!("it belongs to {owner}: change it there (`spec.controller.appSync`)")
+            }
             Some(owner) => format!("it belongs to {owner}: change it there"),
             None => format!("make it read `{}` of {CONFIG} again, as the stock manifests do", setting.key),
         };
@@ -81,6 +84,18 @@ pub fn reads_config(install: &Install, version: Version, settings: &Settings, ex
         .hint(hint));
     }
     Ok(())
+}
+
+/// Refuses refreshes that no controller would ever answer.
+///
+/// # Errors
+/// Names the workload; exit code 2.
+pub fn answers(install: &Install) -> Result<(), Error> {
+    if install.controller.replicas > 0 {
+        return Ok(());
+    }
+    let message = format!("{} has 0 replicas: nobody would refresh an Application", install.controller);
+    Err(Error::usage("nobody-answers", message).hint("scale it up first"))
 }
 
 /// Refuses a restart that would replace no pod.

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use crate::{
     install::{self, Part},
     rollout::{self, RESTARTED_AT, Rollout},
-    workload::{Component, Kind, Workload},
+    workload::{Kind, Workload},
 };
 
 /// Under which name the API server keeps what this command wrote.
@@ -31,7 +31,8 @@ const TRIES: u32 = 5;
 
 /// The patch that makes a new pod template (kubectl pkg/polymorphichelpers/objectrestarter.go).
 pub fn patch() -> Value {
-    let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    // To the millisecond: a second restart within one second would otherwise change nothing.
+    let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string();
     json!({"spec": {"template": {"metadata": {"annotations": {RESTARTED_AT: now}}}}})
 }
 
@@ -102,7 +103,6 @@ impl Deadline {
 pub async fn finish(
     cluster: &Cluster,
     talk: &Talk,
-    component: Component,
     workload: &Workload,
     grace: Duration,
     deadline: Deadline,
@@ -129,9 +129,14 @@ pub async fn finish(
                 return Err(Error::no("rollout-stuck", format!("the rollout of {place} will not end: {why}"))
                     .hint(format!("`kubectl -n {} describe {workload}` says more", cluster.namespace)));
             }
-            Rollout::Failing { pod, reason } => {
+            Rollout::Failing { pod, container, reason } => {
                 if failing.get_or_insert_with(Instant::now).elapsed() >= grace {
-                    return Err(failed(cluster, component, workload, &place, &pod, &reason).await);
+                    let words = last_words(cluster, &pod, container.as_deref()).await;
+                    return Err(Error::no(
+                        "rollout-failed",
+                        format!("the rollout of {place} failed: pod {pod}: {reason}{words}"),
+                    )
+                    .hint(format!("`kubectl -n {} describe pod {pod}` says more", cluster.namespace)));
                 }
                 format!("{workload}: pod {pod}: {reason}")
             }
@@ -160,28 +165,17 @@ async fn look(cluster: &Cluster, workload: &Workload) -> Result<(Workload, Rollo
     Ok((now, state))
 }
 
-/// The error of a pod that does not start, with the last words of its container.
-async fn failed(
-    cluster: &Cluster,
-    component: Component,
-    workload: &Workload,
-    place: &str,
-    pod: &str,
-    reason: &str,
-) -> Error {
-    let container = workload.container(component).map(|container| container.name.clone()).unwrap_or_default();
-    let mut words = String::new();
+/// What a container that does not start said last.
+async fn last_words(cluster: &Cluster, pod: &str, container: Option<&str>) -> String {
+    let Some(container) = container else { return String::new() };
     for part in [Part::LastWords, Part::Tail] {
-        if let Ok(log) = install::log(cluster, pod, &container, part).await
-            && !log.is_empty()
-        {
-            let text = String::from_utf8_lossy(&log).into_owned();
-            let lines: Vec<_> = text.lines().collect();
-            words = lines[lines.len().saturating_sub(10)..].join("\n  ");
-            break;
+        // Without a log there are no words: an image that cannot be pulled has none.
+        let log = install::log(cluster, pod, container, part).await.unwrap_or_default();
+        let text = String::from_utf8_lossy(&log);
+        let lines: Vec<_> = text.lines().collect();
+        if !lines.is_empty() {
+            return format!("; its last log lines:\n  {}", lines[lines.len().saturating_sub(10)..].join("\n  "));
         }
     }
-    let log = if words.is_empty() { String::new() } else { format!("; its last log lines:\n  {words}") };
-    Error::no("rollout-failed", format!("the rollout of {place} failed: pod {pod}: {reason}{log}"))
-        .hint(format!("`kubectl -n {} describe pod {pod}` says more", cluster.namespace))
+    String::new()
 }

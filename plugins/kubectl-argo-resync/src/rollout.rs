@@ -32,6 +32,8 @@ pub enum Rollout {
     Failing {
         /// The pod's name.
         pod: String,
+        /// The container that fails, when it is one.
+        container: Option<String>,
         /// The pod's own words.
         reason: String,
     },
@@ -66,11 +68,18 @@ pub fn judge(workload: &Workload, pods: &[Pod]) -> Rollout {
         return Rollout::Never(format!("{workload} made no progress in time (ProgressDeadlineExceeded): {message}"));
     }
     let (new, old): (Vec<&Pod>, Vec<&Pod>) = pods.iter().partition(|pod| is_new(workload, pod));
-    if let Some((pod, reason)) = new.iter().find_map(|pod| Some((pod, trouble(pod)?))) {
-        return Rollout::Failing { pod: name(pod), reason };
+    if let Some((pod, (container, reason))) = new.iter().find_map(|pod| Some((pod, trouble(pod)?))) {
+        return Rollout::Failing { pod: name(pod), container, reason };
     }
     let wanted = workload.replicas;
-    let waiting = |what: &str, now: i32| Rollout::Waiting(format!("{workload}: {now} of {wanted} pods {what}"));
+    // A StatefulSet replaces no pod while another is not ready, also when the new template would repair it.
+    let held_up = old.iter().filter(|_| workload.kind == Kind::StatefulSet).find_map(|pod| {
+        let (_, reason) = trouble(pod)?;
+        Some(format!("; {} holds up the others: {reason}", name(pod)))
+    });
+    let held_up = held_up.unwrap_or_default();
+    let waiting =
+        |what: &str, now: i32| Rollout::Waiting(format!("{workload}: {now} of {wanted} pods {what}{held_up}"));
     if status.updated < wanted {
         return waiting("updated", status.updated);
     }
@@ -108,26 +117,31 @@ fn is_new(workload: &Workload, pod: &Pod) -> bool {
         && restarted(template) == restarted(pod.metadata.annotations.as_ref())
 }
 
-/// Why a pod does not become ready, in its own words; `None` while it may still.
-fn trouble(pod: &Pod) -> Option<String> {
+/// Which container of a pod does not start, and why, in the pod's own words; `None` while it may still.
+fn trouble(pod: &Pod) -> Option<(Option<String>, String)> {
     let status = pod.status.as_ref()?;
     let unschedulable =
         status.conditions.iter().flatten().find(|condition| {
             condition.type_ == "PodScheduled" && condition.reason.as_deref() == Some("Unschedulable")
         });
     if let Some(condition) = unschedulable {
-        return Some(format!("Unschedulable: {}", condition.message.as_deref().unwrap_or("no node takes it")));
+        let message = condition.message.as_deref().unwrap_or("no node takes it");
+        return Some((None, format!("Unschedulable: {message}")));
     }
     status.init_container_statuses.iter().chain(&status.container_statuses).flatten().find_map(stuck)
 }
 
-fn stuck(container: &ContainerStatus) -> Option<String> {
+fn stuck(container: &ContainerStatus) -> Option<(Option<String>, String)> {
     let waiting = container.state.as_ref()?.waiting.as_ref()?;
     let reason = waiting.reason.as_deref().filter(|reason| STUCK.contains(reason))?;
     let last = container.last_state.as_ref().and_then(|state| state.terminated.as_ref());
-    let exit = last.map(|last| format!(", last exit code {}", last.exit_code)).unwrap_or_default();
+    let exit = last.map(|last| {
+        let why = last.reason.as_deref().filter(|why| *why != "Error").map(|why| format!(" ({why})"));
+        format!(", last exit code {}{}", last.exit_code, why.unwrap_or_default())
+    });
+    let exit = exit.unwrap_or_default();
     let message = waiting.message.as_deref().map(|message| format!(": {message}")).unwrap_or_default();
-    Some(format!("container {} {reason}{exit}{message}", container.name))
+    Some((Some(container.name.clone()), format!("container {} {reason}{exit}{message}", container.name)))
 }
 
 fn name(pod: &Pod) -> String {
@@ -218,6 +232,7 @@ mod tests {
             judge(&waiting, &[pod("p", "new", crash.clone())]),
             Rollout::Failing {
                 pod: "p".into(),
+                container: Some("main".into()),
                 reason: "container main CrashLoopBackOff, last exit code 20: back-off 10s".into()
             }
         );
@@ -229,6 +244,17 @@ mod tests {
         let creating = json!({"status": {"containerStatuses": [{"name": "main", "state": {"waiting":
             {"reason": "ContainerCreating"}}}]}});
         assert!(matches!(judge(&waiting, &[pod("p", "new", creating)]), Rollout::Waiting(_)));
+    }
+
+    #[test]
+    fn an_old_pod_that_holds_up_a_statefulset_is_named() {
+        let oom = json!({"status": {"containerStatuses": [{"name": "main", "state": {"waiting":
+            {"reason": "CrashLoopBackOff"}}, "lastState": {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}}]}});
+        let waiting = json!({"status": {"updatedReplicas": 0, "readyReplicas": 0}});
+        let Rollout::Waiting(why) = judge(&stateful(waiting), &[pod("c-0", "old", oom)]) else { panic!() };
+        assert!(
+            why.contains("c-0 holds up the others: container main CrashLoopBackOff, last exit code 137 (OOMKilled)")
+        );
     }
 
     #[test]

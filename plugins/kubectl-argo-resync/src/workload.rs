@@ -210,8 +210,13 @@ impl Workload {
         labels.chain(expressions).collect::<Vec<_>>().join(",")
     }
 
-    /// Whether a pod that its selector finds is its own: two installs in one namespace may share their labels.
+    /// Whether a pod that its selector finds is its own and counts: two installs in one namespace may share their
+    /// labels, and evicted pods stay in the list.
     pub fn owns(&self, pod: &Pod) -> bool {
+        let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+        if matches!(phase, Some("Failed" | "Succeeded")) {
+            return false;
+        }
         let Some(owner) = pod.metadata.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))
         else {
             return true;
@@ -271,6 +276,9 @@ mod tests {
             |name: &str| json!({"apiVersion": "apps/v1", "kind": "X", "name": name, "uid": name, "controller": true});
         let stateful = workload(Kind::StatefulSet);
         assert!(stateful.owns(&pod(set("a"))) && !stateful.owns(&pod(set("b"))));
+        let mut evicted = pod(set("a"));
+        evicted.status = serde_json::from_value(json!({"phase": "Failed", "reason": "Evicted"})).unwrap();
+        assert!(!stateful.owns(&evicted));
         let deployment = workload(Kind::Deployment);
         assert!(deployment.owns(&pod(set("a-abc"))) && !deployment.owns(&pod(set("b-abc"))));
     }

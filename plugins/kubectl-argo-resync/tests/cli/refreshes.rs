@@ -52,8 +52,9 @@ fn a_controller_whose_clock_is_wrong_does_not_fool_or_block_the_proof() {
 
 #[test]
 fn a_pending_hard_refresh_is_never_weakened() {
-    // Nobody takes the request away here.
-    let standin = Standin::with(Options { controllers: 0, repo_servers: 1, ..Options::default() });
+    let standin = Standin::start();
+    // The controller is at it, and does not end.
+    standin.cluster().faults.argo.slow_comparisons(Duration::from_secs(600));
     let mut object = app("evt", "https://git.example.com/evt.git");
     object["metadata"]["annotations"] = json!({REFRESH: "hard"});
     make(&standin, object);
@@ -101,6 +102,14 @@ fn an_application_that_nobody_would_answer_for_is_refused_by_name_and_skipped_by
     let object = run(&standin, &["--refresh-selector", "team=blue", "-A"]).object(0);
     assert_eq!(one(&object)["app"], "evt");
     assert_eq!(object["skipped"].as_array().unwrap().len(), 2, "{object}");
+}
+
+#[test]
+fn without_a_controller_nobody_answers() {
+    let standin = Standin::with(Options { controllers: 0, ..Options::default() });
+    make(&standin, app("evt", "https://git.example.com/evt.git"));
+    let ended = run(&standin, &["--hard-refresh", "evt"]);
+    assert!(ended.refusal(2).contains("has 0 replicas: nobody would refresh an Application"), "{ended:#?}");
 }
 
 #[test]

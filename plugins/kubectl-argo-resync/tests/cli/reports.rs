@@ -38,8 +38,7 @@ fn pods_that_are_older_than_the_change_drift() {
         "-p",
         r#"{"data":{"timeout.reconciliation":"30s"}}"#,
     ];
-    let status =
-        std::process::Command::new("kubectl").args(words).env("KUBECONFIG", standin.kubeconfig()).output().unwrap();
+    let status = standin.kubectl().args(words).output().unwrap();
     assert!(status.status.success());
     let object = run(&standin, &[]).object(0);
     let drift: Vec<_> = object["drift"].as_array().unwrap().iter().map(|line| line.as_str().unwrap()).collect();
@@ -62,6 +61,10 @@ fn an_ignored_value_is_named_with_the_warning_of_the_pod() {
         assert!(drift.contains(&format!("timeout.reconciliation: `{value}`, which Argo CD")), "{drift}");
         assert!(drift.contains("ignores: its default counts"), "{drift}");
         assert_eq!(object["controllers"][0]["period_s"], object["next_restart"]["period_s"]);
+        for pods in ["controllers", "repo_servers"] {
+            let ignored = object[pods][0]["ignored"][0].as_str().unwrap();
+            assert!(ignored.starts_with(&format!("Could not parse '{value}' as a duration")), "{ignored}");
+        }
     }
 }
 
@@ -94,8 +97,7 @@ fn overridden(standin: &Standin, resource: &str, name: &str, container: &str, va
     });
     let kind = resource.trim_end_matches("s.apps");
     let words = ["-n", "argocd", "rollout", "status", &format!("{kind}/{name}"), "--timeout=60s"];
-    let output =
-        std::process::Command::new("kubectl").args(words).env("KUBECONFIG", standin.kubeconfig()).output().unwrap();
+    let output = standin.kubectl().args(words).output().unwrap();
     assert!(output.status.success(), "{output:?}");
 }
 
@@ -165,4 +167,45 @@ fn a_number_of_shards_that_differs_from_the_replicas_is_warned_of() {
         object["warnings"][0].as_str().unwrap().contains("has 2 replicas, but ARGOCD_CONTROLLER_REPLICAS is 3"),
         "{object}"
     );
+}
+
+#[test]
+fn a_container_that_does_not_read_argocd_cm_at_all_is_named() {
+    let install = Install::Operator { name: "gitops".into() };
+    let standin = Standin::with(Options { install, ..Options::default() });
+    change(&standin, "deployments.apps", "gitops-repo-server", |object| {
+        let container = &mut object["spec"]["template"]["spec"]["containers"][0];
+        container["env"].as_array_mut().unwrap().retain(|variable| variable["name"] != "ARGOCD_RECONCILIATION_TIMEOUT");
+    });
+    let ended = run(&standin, &["30s"]);
+    let refusal = ended.refusal(2);
+    assert!(refusal.contains("deployment/gitops-repo-server takes `timeout.reconciliation` from nothing"), "{refusal}");
+    let object = run(&standin, &[]).object(0);
+    assert!(
+        object["workloads"][0]["ref_age_from"].as_str().unwrap().contains("nothing: the default counts"),
+        "{object}"
+    );
+}
+
+#[test]
+fn the_version_is_read_from_the_log_where_the_image_does_not_name_it() {
+    let standin = Standin::with(Options { version: "latest".into(), ..Options::default() });
+    for process in standin.cluster().processes.of(standin::processes::Component::Controller) {
+        process.log.rotate();
+        process.print(r#"time="2026-08-12T09:30:00Z" level=info msg="ArgoCD Application Controller is starting" built=x commit=y namespace=argocd version=v2.13.4+abc"#);
+        process.print(r#"time="2026-08-12T09:30:00Z" level=info msg="appResyncPeriod=3m0s, appHardResyncPeriod=0s, appResyncJitter=0s""#);
+    }
+    let object = run(&standin, &[]).object(0);
+    assert_eq!(object["version"], "2.13.4");
+    assert_eq!(object["next_restart"], json!({"period_s": 180, "jitter_s": 0, "ref_age_s": 180}));
+    assert_eq!(object["warnings"], json!([]));
+}
+
+#[test]
+fn an_owner_of_argocd_cm_is_reported() {
+    let standin = Standin::start();
+    change(&standin, "configmaps", "argocd-cm", |object| {
+        object["metadata"]["annotations"]["meta.helm.sh/release-name"] = json!("argo");
+    });
+    assert_eq!(run(&standin, &[]).object(0)["managed_by"], "the Helm release argo");
 }

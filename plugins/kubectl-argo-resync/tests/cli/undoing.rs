@@ -61,3 +61,23 @@ fn a_failed_restart_is_rolled_back_on_request() {
     assert_eq!(config(&standin), json!({"timeout.reconciliation": "5m", "url": "https://x"}));
     assert_eq!(object["controllers"][0]["period_s"], 300);
 }
+
+#[test]
+fn values_that_somebody_puts_back_meanwhile_are_noticed() {
+    let standin = with_settings(&[("timeout.reconciliation", "5m")]);
+    let ended = std::thread::scope(|scope| {
+        let running = scope.spawn(|| run(&standin, &["30s"]));
+        while config(&standin)["timeout.reconciliation"] != "30s" {
+            std::thread::yield_now();
+        }
+        let words =
+            ["-n", "argocd", "patch", "cm", "argocd-cm", "--type", "merge", "--field-manager", "argocd-operator"];
+        let patch = ["-p", r#"{"data":{"timeout.reconciliation":"5m"}}"#];
+        assert!(standin.kubectl().args(words).args(patch).output().unwrap().status.success());
+        running.join().unwrap()
+    });
+    let object = ended.object(1);
+    assert_eq!(object["error"]["code"], "changed-meanwhile");
+    let message = object["error"]["message"].as_str().unwrap();
+    assert!(message.contains("was changed meanwhile, by argocd-operator: timeout.reconciliation is `5m`"), "{message}");
+}
