@@ -272,10 +272,7 @@ fn delete_and_wait_follow_an_object() {
         })
         .expect("it was applied");
     assert!(waiting.wait_with_output().expect("kubectl ends").status.success());
-    ok(
-        &standin,
-        r#"patch app evt --type merge -p {"metadata":{"finalizers":["example.com/keep"]}}"#,
-    );
+    ok(&standin, r#"patch app evt --type merge -p {"metadata":{"finalizers":["example.com/keep"]}}"#);
     ok(&standin, "delete app evt --wait=false");
     let marked = standin.store().get("applications.argoproj.io", "argocd", "evt").expect("the finalizer keeps it");
     assert!(marked["metadata"]["deletionTimestamp"].is_string());

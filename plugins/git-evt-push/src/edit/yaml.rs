@@ -49,9 +49,26 @@ pub fn set(text: &str, assignment: &Assignment, document: Option<usize>) -> Resu
     if only_differs_at(&pieces, &fresh, at, &expected) { Ok(Some(fresh)) } else { Err(cannot_set(assignment)) }
 }
 
+/// The nodes and their ends. Where another crate of the build turns on the parser's `comments`, it also tells of those:
+/// they are no nodes.
 fn parse(text: &str) -> Result<Vec<Piece<'_>>, Error> {
+    let node = |event: &Event<'_>| {
+        use Event::{Alias, DocumentEnd, DocumentStart, MappingEnd, MappingStart, Scalar, SequenceEnd, SequenceStart};
+        matches!(
+            event,
+            DocumentStart(..)
+                | DocumentEnd
+                | Alias(_)
+                | Scalar(..)
+                | SequenceStart(..)
+                | SequenceEnd
+                | MappingStart(..)
+                | MappingEnd
+        )
+    };
     Parser::new_from_str(text)
         .map(|piece| piece.map(|(event, span)| (event, span.byte_range().unwrap_or_default())))
+        .filter(|piece| piece.as_ref().map_or(true, |(event, _)| node(event)))
         .collect::<Result<_, _>>()
         .map_err(|error| Error::usage("bad-file", format!("not YAML: {error}")))
 }
