@@ -67,10 +67,10 @@ impl Listing {
 /// Lists what came with a push of `after` over `before`.
 ///
 /// Without `before` (a new ref) or with `forced` only the last commit is listed, without files: what the remote had of
-/// the others is not known here.
+/// the others is not known here. What git cannot list is left out, and said: the push has happened all the same.
 ///
 /// # Errors
-/// When git fails; exit code 3.
+/// When git cannot be run, or the command was interrupted.
 pub fn list(git: &Git, before: Option<&str>, after: &str, forced: bool) -> Result<Listing, Error> {
     let known = before.filter(|_| !forced);
     let range = known.map_or_else(|| vec!["-1".into(), after.to_owned()], |before| vec![format!("{before}..{after}")]);
@@ -82,7 +82,10 @@ pub fn list(git: &Git, before: Option<&str>, after: &str, forced: bool) -> Resul
         log.iter().chain(&["--no-patch", &limit, format]).map(|arg| (*arg).to_owned()).collect();
     args.extend(range);
     args.push("--".into());
-    let mut commits = parse_commits(&succeeded(git.ask(&args)?, "list the commits")?);
+    let Some(log) = printed(git, git.ask(&args)?, "commits") else {
+        return Ok(Listing { commits: Vec::new(), files: None });
+    };
+    let mut commits = parse_commits(&log);
     let whole = known.is_some() && commits.len() <= LIMIT && !touches_shallow_edge(git, &commits)?;
     commits.truncate(LIMIT);
     commits.reverse();
@@ -121,7 +124,7 @@ fn files(git: &Git, before: &str, after: &str, commits: &[Commit]) -> Result<Opt
         })
         .collect();
     let each = git.feed(DIFF.iter().chain(&["--name-status", "--stdin"]), lines.into_bytes())?;
-    let Some(files) = parse_files(&succeeded(each, "list the files")?) else { return Ok(None) };
+    let Some(files) = printed(git, each, "files").and_then(|bytes| parse_files(&bytes)) else { return Ok(None) };
     // A merge can undo what the remote had without any of the commits showing it against its first parent.
     let between = git.ask(DIFF.iter().chain(&["--name-only", before, after, "--"]))?;
     let listed: HashSet<&[u8]> = files
@@ -129,20 +132,18 @@ fn files(git: &Git, before: &str, after: &str, commits: &[Commit]) -> Result<Opt
         .flat_map(|files| files.added.iter().chain(&files.modified).chain(&files.removed))
         .map(String::as_bytes)
         .collect();
-    let between = succeeded(between, "compare the commits")?;
+    let Some(between) = printed(git, between, "files") else { return Ok(None) };
     let complete = between.split(|byte| *byte == 0).filter(|name| !name.is_empty()).all(|name| listed.contains(name));
     Ok(complete.then_some(files))
 }
 
-/// What git printed.
-///
-/// # Errors
-/// When it failed: what could not be done, and git's reason; exit code 3.
-pub fn succeeded(answer: Answer, what: &str) -> Result<Vec<u8>, Error> {
+/// What git printed; `None`, and a word about it, when it failed.
+fn printed(git: &Git, answer: Answer, what: &str) -> Option<Vec<u8>> {
     if answer.ok() {
-        return Ok(answer.stdout);
+        return Some(answer.stdout);
     }
-    Err(Error::unknown("git-failed", format!("cannot {what}: git: {}", answer.reason())))
+    git.talk().warn(format!("the {what} are left out of the record: git: {}", answer.reason()));
+    None
 }
 
 fn parse_commits(bytes: &[u8]) -> Vec<Commit> {

@@ -25,7 +25,7 @@ pub fn confirm(git: &Git, target: &Target, pushed: &Pushed) -> Result<Moment, Er
             if is_visible(git, &answer.line(), reference, &pushed.change.commit)? {
                 return Ok(Moment::now());
             }
-            git.talk().status(&format!("waiting until {} shows {reference}", target.remote), "--confirm");
+            git.talk().status(&format!("waiting until {} shows {reference}", target.shown()), &left(git));
         } else {
             failures += 1;
             if failures == FAILURES {
@@ -34,7 +34,7 @@ pub fn confirm(git: &Git, target: &Target, pushed: &Pushed) -> Result<Moment, Er
             }
         }
         if git.remaining() < PERIOD {
-            let message = format!("pushed, but {} does not show {reference} at the commit yet", target.remote);
+            let message = format!("pushed, but {} does not show {reference} at the commit yet", target.shown());
             return Err(Error::new(Exit::Deadline, "timeout", message).hint("--timeout sets the limit"));
         }
         git.pause(PERIOD)?;
@@ -54,4 +54,11 @@ fn is_visible(git: &Git, listing: &str, reference: &str, commit: &str) -> Result
 /// The name under which a remote lists the commit of an annotated tag.
 fn peeled(reference: &str) -> String {
     format!("{reference}^{{}}")
+}
+
+fn left(git: &Git) -> String {
+    match git.remaining() {
+        Duration::MAX => "no limit".into(),
+        left => format!("{} s left", left.as_secs()),
+    }
 }

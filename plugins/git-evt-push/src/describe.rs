@@ -7,7 +7,6 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     args::Args,
-    commits::succeeded,
     git::Git,
     record::{self, Address, Change},
     repository::{self, Repository},
@@ -41,32 +40,24 @@ pub fn range(git: &Git, args: &Args, range: &str) -> Result<Map<String, Value>, 
 }
 
 /// Describes each line of stdin, as git gives them to a `post-receive` hook: `OLD NEW REF`. Prints one record a line.
-/// A ref that was deleted, or that is no commit, has no record: that is said on stderr. A line that cannot be described
-/// does not keep the others from it.
+/// A ref that was deleted, or that is no commit, has no record: that is said on stderr.
 ///
 /// # Errors
-/// The last of the lines' errors; for lines that are not git's, exit code 2.
+/// For lines that are not git's, and a repository without a web address, exit code 2.
 pub fn lines(git: &Git, args: &Args) -> Result<(), Error> {
     let pushed = Moment::now();
     let repository = repository::read(git)?;
     let mut text = String::new();
     std::io::stdin().lock().read_to_string(&mut text).map_err(|error| bad_lines(&error.to_string()))?;
     let mut address = address(git, &repository, args, String::new())?;
-    let mut failed = None;
     for update in updates(&text)? {
         address.reference = update.reference.to_owned();
-        match one(git, &address, &update, pushed) {
-            Ok(Some(record)) => output::line(&json!(record))
-                .map_err(|error| Error::unknown("cannot-write", format!("cannot write to stdout: {error}")))?,
-            Ok(None) => {}
-            Err(error) => {
-                if let Some(earlier) = failed.replace(error) {
-                    git.talk().error(&earlier);
-                }
-            }
+        if let Some(record) = one(git, &address, &update, pushed)? {
+            output::line(&json!(record))
+                .map_err(|error| Error::unknown("cannot-write", format!("cannot write to stdout: {error}")))?;
         }
     }
-    failed.map_or(Ok(()), Err)
+    Ok(())
 }
 
 fn one(git: &Git, address: &Address, update: &Update<'_>, pushed: Moment) -> Result<Option<Map<String, Value>>, Error> {
@@ -131,10 +122,7 @@ fn address(git: &Git, repository: &Repository, args: &Args, reference: String) -
 /// The full id of the commit that a name leads to, by way of tags.
 fn peel(git: &Git, name: &str) -> Result<Option<String>, Error> {
     let answer = git.ask(["rev-parse", "--quiet", "--verify", "--end-of-options", &format!("{name}^{{commit}}")])?;
-    if answer.status == Some(1) || (!answer.ok() && answer.stdout.is_empty()) {
-        return Ok(None);
-    }
-    succeeded(answer, "read the commit").map(|id| Some(String::from_utf8_lossy(&id).trim_end().to_owned()))
+    Ok(answer.ok().then(|| answer.line()))
 }
 
 /// Git writes zeros where a ref is not.

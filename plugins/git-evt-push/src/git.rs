@@ -4,7 +4,7 @@ use std::{
     ffi::{OsStr, OsString},
     io::{self, IsTerminal},
     path::PathBuf,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     thread,
     time::{Duration, Instant},
 };
@@ -19,6 +19,9 @@ const LEAVING: Duration = Duration::from_secs(2);
 
 /// How long nothing may come from a program that git has left behind.
 const SILENCE: Duration = Duration::from_millis(200);
+
+/// When a wait is worth a word.
+const SLOW: Duration = Duration::from_secs(2);
 
 const SIGTERM: i32 = 15;
 
@@ -56,13 +59,14 @@ impl Answer {
 }
 
 /// Runs git. One command at a time; [`Stop`] ends it.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Git {
     program: PathBuf,
     talk: Talk,
     stop: Stop,
-    /// When the time for talking to the remote is over.
-    deadline: Option<Instant>,
+    timeout: Duration,
+    /// When the remote was first talked to: the time before that is the user's own.
+    begun: OnceLock<Instant>,
 }
 
 /// Ends the git command that runs and prevents the next.
@@ -100,8 +104,7 @@ impl Git {
         let program = which::which("git").map_err(|_| {
             Error::usage("no-git", "git is not on the PATH").hint("install git, or add its folder to PATH")
         })?;
-        let deadline = (!timeout.is_zero()).then(|| Instant::now() + timeout);
-        Ok(Git { program, talk, stop, deadline })
+        Ok(Git { program, talk, stop, timeout, begun: OnceLock::new() })
     }
 
     /// The voice on stderr.
@@ -111,7 +114,10 @@ impl Git {
 
     /// The time that is left for talking to the remote.
     pub fn remaining(&self) -> Duration {
-        self.deadline.map_or(Duration::MAX, |deadline| deadline.saturating_duration_since(Instant::now()))
+        match self.begun.get() {
+            Some(begun) if !self.timeout.is_zero() => self.timeout.saturating_sub(begun.elapsed()),
+            _ => Duration::MAX,
+        }
     }
 
     /// Asks git something about the repository. Git's words are kept for an error.
@@ -144,15 +150,19 @@ impl Git {
     /// # Errors
     /// As [`Git::ask`]; exit code 124 when the time is over.
     pub fn network<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Result<Answer, Error> {
-        self.follow(&self.command(args), true)
+        self.follow(&self.command(args), None)
     }
 
-    /// As [`Git::network`], but says nothing: for questions whose failure is no matter.
+    /// As [`Git::network`], but says nothing and takes no longer than `limit`: for questions whose failure is no matter.
     ///
     /// # Errors
     /// As [`Git::network`].
-    pub fn network_ask<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Result<Answer, Error> {
-        self.follow(&self.command(args).stdin_null(), false)
+    pub fn network_ask<S: AsRef<OsStr>>(
+        &self,
+        args: impl IntoIterator<Item = S>,
+        limit: Duration,
+    ) -> Result<Answer, Error> {
+        self.follow(&self.command(args).stdin_null(), Some(limit))
     }
 
     /// Puts something back, also after an interrupt.
@@ -194,7 +204,10 @@ impl Git {
     }
 
     /// Runs a command that talks to a remote to its end, or to the end of the time.
-    fn follow(&self, command: &Expression, aloud: bool) -> Result<Answer, Error> {
+    fn follow(&self, command: &Expression, silent_limit: Option<Duration>) -> Result<Answer, Error> {
+        let begun = Instant::now();
+        self.begun.get_or_init(|| begun);
+        let left = || silent_limit.unwrap_or(Duration::MAX).saturating_sub(begun.elapsed()).min(self.remaining());
         let pipe = || Pipe::new().map_err(|error| self.cannot_run(&error));
         let ((stdout, out), (stderr, err)) = (pipe()?, pipe()?);
         // The command holds the writing ends, and has to be gone for the reading ends to end.
@@ -206,7 +219,9 @@ impl Git {
             while let Some(end) = heard[said..].iter().position(|byte| *byte == b'\n') {
                 let line = String::from_utf8_lossy(&heard[said..said + end]);
                 // Of a progress line only the last state is worth a line.
-                if let Some(text) = line.rsplit('\r').find(|part| !part.trim().is_empty()).filter(|_| aloud) {
+                if let Some(text) =
+                    line.rsplit('\r').find(|part| !part.trim().is_empty()).filter(|_| silent_limit.is_none())
+                {
                     self.talk.say(text);
                 }
                 said += end + 1;
@@ -220,8 +235,13 @@ impl Git {
                 Ok(Some(output)) => break Ok(output.status),
                 Err(error) => break Err(error),
             }
+            // Most pushes are over before there is anything to say.
+            if silent_limit.is_none() && begun.elapsed() > SLOW {
+                let seconds = begun.elapsed().as_secs();
+                self.talk.status("waiting for the remote", &format!("{seconds} s, {} s left", left().as_secs()));
+            }
             match leaving {
-                None if self.remaining().is_zero() => {
+                None if left().is_zero() => {
                     let _ = handle.send_signal(SIGTERM);
                     leaving = Some(Instant::now());
                 }
@@ -237,7 +257,8 @@ impl Git {
         hear(stderr.rest(SILENCE));
         let stderr = String::from_utf8_lossy(&heard).into_owned();
         let answer = self.end(ended.map(|status| Answer { status: status.code(), stdout, stderr }))?;
-        if !answer.ok() && self.remaining().is_zero() {
+        self.talk.clear();
+        if !answer.ok() && left().is_zero() {
             return Err(Error::new(Exit::Deadline, "timeout", "the remote did not answer in time")
                 .hint("--timeout sets the limit; running the same command again finishes the job"));
         }

@@ -113,6 +113,6 @@ fn finish(
 fn nothing_to_push(target: &Target, learned: &mut Map<String, Value>) -> Error {
     let commit = learned.get("local_commit").cloned().unwrap_or_default();
     *learned = [("commit".to_owned(), commit)].into_iter().chain(record::whereto(&target.address)).collect();
-    let message = format!("nothing to push: {} has {} as it is here", target.remote, target.address.reference);
+    let message = format!("nothing to push: {} has {} as it is here", target.shown(), target.address.reference);
     Error::no("nothing-to-push", message).hint("change something first, or pass --allow-empty")
 }

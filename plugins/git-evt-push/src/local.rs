@@ -84,7 +84,8 @@ fn stage(git: &Git, edit: &Edit<'_>) -> Result<(), Error> {
 
 /// Whether a commit would hold something: what is staged, with `-a` what is modified too, or a merge to conclude.
 fn is_there_something(git: &Git, all: bool) -> Result<bool, Error> {
-    let status = git.ask(["status", "--porcelain", "-z", "--untracked-files=no"])?;
+    // What is modified inside a submodule is not for this repository to commit.
+    let status = git.ask(["status", "--porcelain", "-z", "--untracked-files=no", "--ignore-submodules=dirty"])?;
     if !status.ok() {
         return Err(Error::unknown("git-failed", format!("cannot read the status: git: {}", status.reason())));
     }

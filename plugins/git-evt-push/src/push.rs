@@ -48,12 +48,13 @@ pub fn push(git: &Git, args: &Args, target: &Target, commit: String) -> Result<O
     if fates.len() < target.push_urls || !fates.iter().all(|(_, fate)| fate.is_there()) {
         return Err(refusal::error(&answer, &fates, &commit, target));
     }
-    let Some((before, forced)) = fates.into_iter().find_map(|(_, fate)| match fate {
-        Fate::Accepted { before, forced, .. } => Some((before, forced)),
+    let accepted = fates.into_iter().find_map(|(_, fate)| match fate {
+        Fate::Accepted { before, after, forced } => Some((before, after, forced)),
         _ => None,
-    }) else {
-        return Ok(None);
-    };
+    });
+    let Some((before, after, forced)) = accepted else { return Ok(None) };
+    // What git says that it pushed, should the branch have moved since it was read; of a tag it names the tag itself.
+    let commit = after.filter(|_| !reference.starts_with("refs/tags/")).unwrap_or(commit);
     if !answer.ok() {
         git.talk().warn(format!("git push took {reference}, but ended with an error: {}", answer.reason()));
     }

@@ -34,7 +34,7 @@ pub struct Change {
 /// The record, without the times of the push.
 ///
 /// # Errors
-/// When git cannot list the commits; exit code 3.
+/// When git cannot be run, or the command was interrupted.
 pub fn of(git: &Git, address: &Address, change: &Change) -> Result<Map<String, Value>, Error> {
     let listing = commits::list(git, change.before.as_deref(), &change.commit, change.forced)?;
     let mut record = begin(address, change);

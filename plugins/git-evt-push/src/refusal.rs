@@ -45,7 +45,7 @@ pub fn error(answer: &Answer, fates: &[(String, Fate)], commit: &str, target: &T
             Fate::Accepted { .. } | Fate::UpToDate => {}
         }
     }
-    let remote = target.address.remote_url.as_deref().unwrap_or(&target.remote);
+    let remote = target.address.remote_url.clone().unwrap_or_else(|| target.shown());
     let reason = answer.reason();
     let message = |what: &str| format!("{what} {remote}: {reason}; your commit {short} is kept{elsewhere}");
     if DENIED.iter().any(|words| answer.stderr.contains(words)) {

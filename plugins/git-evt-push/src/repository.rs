@@ -1,5 +1,7 @@
 //! What is read from the repository before anything is changed.
 
+use std::time::Duration;
+
 use kit::error::Error;
 
 use crate::{args::Args, config::Config, git::Git, record::Address, target};
@@ -26,6 +28,13 @@ pub struct Target {
     pub push_urls: usize,
     /// What the record says of it.
     pub address: Address,
+}
+
+impl Target {
+    /// The remote as it may be shown.
+    pub fn shown(&self) -> String {
+        crate::url::without_credentials(&self.remote)
+    }
 }
 
 /// Reads the repository.
@@ -118,9 +127,9 @@ pub fn followed_head(git: &Git, remote: &str) -> Result<Option<String>, Error> {
 /// The branch that HEAD of the remote points to, asked of the remote. `None` when it does not say.
 ///
 /// # Errors
-/// When the command was interrupted or its time is over.
+/// When the command was interrupted, or the remote takes longer than is worth it.
 pub fn remote_head(git: &Git, remote: &str) -> Result<Option<String>, Error> {
-    let answer = git.network_ask(["ls-remote", "--symref", remote, "HEAD"])?;
+    let answer = git.network_ask(["ls-remote", "--symref", remote, "HEAD"], Duration::from_secs(5))?;
     let name = answer.line();
     let name = name.lines().find_map(|line| line.strip_prefix("ref: refs/heads/")?.split('\t').next());
     Ok(name.map(str::to_owned))
