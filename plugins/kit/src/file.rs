@@ -50,7 +50,10 @@ pub fn write(path: &Path, contents: &[u8], mode: Mode) -> Result<(), Error> {
 /// # Errors
 /// Names the file; exit code 2.
 pub fn read(path: &Path) -> Result<Vec<u8>, Error> {
-    fs::read(path).map_err(|error| Error::usage("cannot-read", format!("cannot read {}: {error}", path.display())))
+    fs::read(path).map_err(|error| {
+        Error::usage("cannot-read", format!("cannot read {}: {error}", path.display()))
+            .hint("give the path of a file that exists and that you may read")
+    })
 }
 
 #[cfg(test)]
