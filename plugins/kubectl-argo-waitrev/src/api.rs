@@ -16,7 +16,7 @@ use kube::{
 };
 use serde::{Deserialize, de::DeserializeOwned};
 
-use crate::{scope::Scope, view::View};
+use crate::{scope::Scope, view::View, windows::Project};
 
 const RESOURCE: &str = "applications.argoproj.io";
 
@@ -108,6 +108,17 @@ pub async fn list(cluster: &Cluster, scope: &Scope) -> Result<Listed, Failure> {
 pub async fn get(cluster: &Cluster, name: &AppName) -> Result<View, Failure> {
     let ask = Ask { verb: "get", resource: RESOURCE, namespace: &name.namespace, name: &name.name };
     let request = Request::new(crate::scope::namespaced(&name.namespace)).get(&name.name, &GetParams::default());
+    one(cluster, ask, request.map_err(|error| unsendable(cluster, ask, error))?).await
+}
+
+/// Reads an AppProject.
+///
+/// # Errors
+/// The request failed.
+pub async fn project(cluster: &Cluster, namespace: &str, name: &str) -> Result<Project, Failure> {
+    let ask = Ask { verb: "get", resource: "appprojects.argoproj.io", namespace, name };
+    let path = format!("/apis/argoproj.io/v1alpha1/namespaces/{namespace}/appprojects");
+    let request = Request::new(path).get(name, &GetParams::default());
     one(cluster, ask, request.map_err(|error| unsendable(cluster, ask, error))?).await
 }
 

@@ -5,7 +5,8 @@
 //! ```
 //!
 //! API calls: `list` and `watch` of `applications.argoproj.io`; `get` of each named one where `list` is not allowed, and
-//! every second where `watch` is not. Nothing is ever written, and no refresh is asked for.
+//! every second where `watch` is not. Beyond `compared`, `get` of the AppProject of an Application that is OutOfSync, for
+//! its sync windows; where that is not allowed nothing is said about them. Nothing is ever written, and no refresh is asked for.
 //!
 //! Exit codes: [`kit::exit::TABLE`].
 
@@ -34,6 +35,7 @@ mod view;
 mod wait;
 mod wanted;
 mod watch;
+mod windows;
 
 fn main() -> ExitCode {
     kit::command::run(|args: &args::Args| &args.talk, wait::run)

@@ -8,10 +8,12 @@ use kit::{
 use serde_json::{Map, json};
 
 use crate::{
-    account::Cause,
+    account::{Account, Cause},
     ancestry::Repository,
+    args::Args,
     change::State,
     clock::At,
+    condition::{Level, Reason},
     group::{Group, Members},
     outcome::{End, Outcome},
     report::{self, Course},
@@ -20,6 +22,7 @@ use crate::{
     scope::Scope,
     view::View,
     watch::Event,
+    windows::Project,
 };
 
 /// What one run knows.
@@ -37,6 +40,10 @@ pub struct Run<'a> {
     talk: &'a Talk,
     stream: bool,
     repository: Option<Repository>,
+    /// The namespace of Argo CD, where AppProjects are.
+    argocd: String,
+    /// The AppProjects that were asked for.
+    projects: BTreeSet<AppName>,
     /// Revisions that are known not to contain the commit.
     older: BTreeSet<String>,
     /// Revisions that the clone does not have, as far as it was said.
@@ -50,18 +57,20 @@ impl<'a> Run<'a> {
         members: Members,
         scope: &'a Scope,
         talk: &'a Talk,
-        stream: bool,
+        args: &Args,
         repository: Option<Repository>,
     ) -> Self {
         Run {
             group: Group::new(members),
             rules,
+            argocd: args.cluster.namespace.clone(),
+            projects: BTreeSet::new(),
             looked: false,
             trouble: None,
             course: Course::default(),
             scope,
             talk,
-            stream,
+            stream: args.stream,
             repository,
             older: BTreeSet::new(),
             missing: BTreeSet::new(),
@@ -99,6 +108,36 @@ impl<'a> Run<'a> {
                     ));
                 }
             }
+        }
+    }
+
+    /// An Application that is not synced although it could be, and the AppProject whose sync windows may be the reason;
+    /// each project is asked for once.
+    pub fn held_back(&mut self, name: Option<&AppName>) -> Option<(AppName, AppName)> {
+        if self.rules.level == Level::Compared || self.rules.hold.is_some() {
+            return None;
+        }
+        let project = |account: &Account| {
+            let held = account.judgement.as_ref()?.reason == Reason::OutOfSync && account.end.is_none();
+            let view = account.view.as_ref().filter(|view| held && view.auto_sync())?;
+            let owner = Some(&view.status.controller_namespace).filter(|namespace| !namespace.is_empty());
+            let namespace = owner.unwrap_or(&self.argocd).clone();
+            Some((account.name.clone(), AppName { namespace, name: view.spec.project.clone() }))
+        };
+        let new = |found: &(AppName, AppName)| !self.projects.contains(&found.1);
+        let found = match name {
+            Some(name) => self.group.accounts.get(name).and_then(project).filter(new),
+            None => self.group.accounts.values().filter_map(project).find(new),
+        }?;
+        self.projects.insert(found.1.clone());
+        Some(found)
+    }
+
+    /// Warns when the windows of a project are closed for as long as there is time.
+    pub fn windows(&self, name: &AppName, project: &Project, now: At, left: Duration) {
+        let view = self.group.accounts.get(name).and_then(|account| account.view.as_ref());
+        if view.is_some_and(|view| project.is_closed(view, now.wall.ms(), left)) {
+            self.talk.warn(format!("the sync windows of its project keep {name} from being synced until the deadline"));
         }
     }
 

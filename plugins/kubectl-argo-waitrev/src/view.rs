@@ -199,6 +199,8 @@ pub struct Status {
     /// Successful full syncs.
     #[serde(deserialize_with = "or_default")]
     pub history: Vec<History>,
+    /// The namespace of the Argo CD that owns it.
+    pub controller_namespace: String,
     /// What the hydrator did.
     #[serde(deserialize_with = "or_default")]
     pub source_hydrator: HydratorStatus,

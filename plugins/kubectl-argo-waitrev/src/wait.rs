@@ -16,6 +16,7 @@ use tokio::{
 
 use crate::{
     ancestry::Repository,
+    api,
     args::Args,
     clock::Clock,
     input,
@@ -33,8 +34,33 @@ const DRAW: Duration = Duration::from_millis(250);
 /// How long a record may take to arrive when `--timeout 0` says nothing about it.
 const RECORD_LIMIT: Duration = Duration::from_secs(300);
 
-/// The feed while it runs; it ends with the error that trying again does not help against.
-type Running<'a> = Pin<&'a mut dyn Future<Output = Error>>;
+/// The feed while it runs, and how it ended.
+struct Running<'a> {
+    feed: Pin<&'a mut dyn Future<Output = Error>>,
+    /// What trying again does not help against.
+    lost: Option<Error>,
+}
+
+impl Running<'_> {
+    /// Until the feed ends, which it does once.
+    async fn end(&mut self) {
+        if self.lost.is_some() {
+            return std::future::pending().await;
+        }
+        self.lost = Some((&mut self.feed).await);
+    }
+
+    /// Does something else while the feed goes on.
+    async fn meanwhile<T>(&mut self, other: impl Future<Output = T>) -> T {
+        let mut other = std::pin::pin!(other);
+        loop {
+            tokio::select! {
+                done = &mut other => return done,
+                () = self.end() => {}
+            }
+        }
+    }
+}
 
 /// Waits, or holds, as the arguments say.
 ///
@@ -48,17 +74,17 @@ pub async fn run(args: Args, context: Context) -> Result<Report, Error> {
     let cluster = args.cluster.connect_without_retries(&context.talk).await?;
     let (sender, mut events) = mpsc::channel(QUEUE);
     let look = Notify::new();
-    let feed = Feed::new((&args.cluster, cluster), &context.talk, &scope, clock, sender, &look);
-    let mut feed: Running<'_> = std::pin::pin!(feed.run());
+    let feed = Feed::new((&args.cluster, cluster.clone()), &context.talk, &scope, clock, sender, &look);
+    let mut running = Running { feed: std::pin::pin!(feed.run()), lost: None };
 
-    let mut lost = None;
     let mut pending = Vec::new();
-    let record = until_record(&args, &context, clock, &mut feed, &mut events, &mut pending, &mut lost).await?;
+    let record = until_record(&args, &context, clock, &mut running, &mut events, &mut pending).await?;
     let rules = input::rules(&args, &record, clock.now())?;
     let start = rules.start;
-    let mut run = Run::new(rules, members, &scope, &context.talk, args.stream, repository);
+    let mut run = Run::new(rules, members, &scope, &context.talk, &args, repository);
+    let left = |clock: Clock| args.timeout.saturating_sub(clock.now().elapsed.saturating_sub(start.elapsed));
     for event in pending {
-        take(&mut run, event, &mut feed, &mut lost).await?;
+        take(&mut run, event, &mut running).await?;
     }
     run.begin(start);
 
@@ -71,7 +97,7 @@ pub async fn run(args: Args, context: Context) -> Result<Report, Error> {
         if run.is_decided() {
             break None;
         }
-        if let Some(error) = lost.take() {
+        if let Some(error) = running.lost.take() {
             let outcome = if error.exit == Exit::Unknown { Outcome::Unreachable } else { Outcome::Error };
             break Some(End { outcome, exit: error.exit, error: Some(error) });
         }
@@ -91,10 +117,18 @@ pub async fn run(args: Args, context: Context) -> Result<Report, Error> {
                 if matches!(event, Event::Listed { .. }) {
                     asked = None;
                 }
-                take(&mut run, event, &mut feed, &mut lost).await?;
+                let changed = if let Event::Changed(view, _) = &event { Some(view.name()) } else { None };
+                take(&mut run, event, &mut running).await?;
                 run.begin(clock.now());
+                if let Some((name, project)) = run.held_back(changed.as_ref()) {
+                    // Where it may not be read, nothing is said about its windows.
+                    let asked = running.meanwhile(api::project(&cluster, &project.namespace, &project.name)).await;
+                    if let Ok(project) = asked {
+                        run.windows(&name, &project, clock.now(), left(clock));
+                    }
+                }
             }
-            error = &mut feed => lost = Some(error),
+            () = running.end() => {}
             () = until(proof.map(|due| clock.at(due))) => {
                 look.notify_one();
                 asked = Some(Instant::now() + limit);
@@ -113,10 +147,9 @@ async fn until_record(
     args: &Args,
     context: &Context,
     clock: Clock,
-    feed: &mut Running<'_>,
+    running: &mut Running<'_>,
     events: &mut mpsc::Receiver<Event>,
     pending: &mut Vec<Event>,
-    lost: &mut Option<Error>,
 ) -> Result<Record, Error> {
     let mut reading = std::pin::pin!(input::record(args));
     let limit = if args.timeout.is_zero() { RECORD_LIMIT } else { args.timeout };
@@ -129,7 +162,7 @@ async fn until_record(
             exit = context.interrupt.wait() => return Err(interrupted(exit)),
             Some(event) = events.recv() => pending.push(event),
             // The record still has to come through: what it tells of has happened.
-            error = &mut *feed, if lost.is_none() => *lost = Some(error),
+            () = running.end() => {}
             record = &mut reading => return record,
             () = sleep_until(clock.at(limit)) => {
                 let message = format!("no event record on stdin within {}", duration::go(limit));
@@ -140,23 +173,15 @@ async fn until_record(
     }
 }
 
-/// Takes in an event, after the clone was asked about the revisions in it. The feed goes on meanwhile.
-async fn take(run: &mut Run<'_>, event: Event, feed: &mut Running<'_>, lost: &mut Option<Error>) -> Result<(), Error> {
+/// Takes in an event, after the clone was asked about the revisions in it.
+async fn take(run: &mut Run<'_>, event: Event, running: &mut Running<'_>) -> Result<(), Error> {
     if let Some((repository, revisions)) = run.questions(&event) {
         let commit = run.rules.wanted.commit.clone();
-        let mut asking = tokio::task::spawn_blocking(move || {
-            revisions
-                .into_iter()
-                .map(|revision| (repository.contains(&revision, &commit), revision))
-                .collect::<Vec<_>>()
+        let asking = tokio::task::spawn_blocking(move || {
+            let ask = |revision: String| (repository.contains(&revision, &commit), revision);
+            revisions.into_iter().map(ask).collect::<Vec<_>>()
         });
-        let answers = loop {
-            tokio::select! {
-                answers = &mut asking => break answers.unwrap_or_default(),
-                error = &mut *feed, if lost.is_none() => *lost = Some(error),
-            }
-        };
-        for (contains, revision) in answers {
+        for (contains, revision) in running.meanwhile(asking).await.unwrap_or_default() {
             run.answer(revision, contains);
         }
     }

@@ -214,3 +214,26 @@ fn degraded_ends_the_wait_only_when_asked_to() {
     let ended: Ended = bench.run(&[&words[..], &["--fail-on-degraded"]].concat());
     assert_eq!(ended.object(1)["outcome"], "degraded");
 }
+
+#[test]
+fn sync_windows_that_stay_closed_are_warned_of() {
+    let bench = Bench::start();
+    bench.app("evt", R1);
+    let window = json!({"kind": "deny", "schedule": "* * * * *", "duration": "1h", "applications": ["evt"]});
+    let words = ["evt", "--revision", R2, "--until", "synced", "--timeout", "2s"];
+    let mut warned = Vec::new();
+    for windows in [json!([]), json!([window])] {
+        let project = |project: &mut Value| {
+            project["spec"]["syncWindows"] = windows.clone();
+            Ok(())
+        };
+        bench.0.store().update("appprojects.argoproj.io", "argocd", "default", project).unwrap();
+        bench.compare("evt", R1, "Synced");
+        let running = bench.watching(&words);
+        bench.compare("evt", R2, "OutOfSync");
+        let ended = running.end();
+        assert_eq!(ended.object(124)["reason"], "out-of-sync");
+        warned.push(ended.said.contains("warning: the sync windows of its project keep argocd/evt from being synced"));
+    }
+    assert_eq!(warned, [false, true]);
+}
