@@ -2,6 +2,8 @@
 
 use std::{sync::Mutex, time::SystemTime};
 
+use tokio::sync::watch;
+
 /// One request to the API server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
@@ -22,14 +24,14 @@ pub struct Request {
 /// All requests since the start.
 #[derive(Default)]
 pub struct Requests {
-    all: Mutex<Vec<Request>>,
+    all: watch::Sender<Vec<Request>>,
     unknown: Mutex<Vec<String>>,
 }
 
 impl Requests {
     /// Everything that was asked, in the order of arrival.
     pub fn all(&self) -> Vec<Request> {
-        self.all.lock().expect("no thread panics while it holds the requests").clone()
+        self.all.borrow().clone()
     }
 
     /// `METHOD /path` of everything that was answered 501.
@@ -37,12 +39,17 @@ impl Requests {
         self.unknown.lock().expect("no thread panics while it holds the requests").clone()
     }
 
+    /// Changes with every request.
+    pub fn changes(&self) -> watch::Receiver<Vec<Request>> {
+        self.all.subscribe()
+    }
+
     pub(crate) fn count(&self) -> usize {
-        self.all.lock().expect("no thread panics while it holds the requests").len()
+        self.all.borrow().len()
     }
 
     pub(crate) fn add(&self, request: Request) {
-        self.all.lock().expect("no thread panics while it holds the requests").push(request);
+        self.all.send_modify(|all| all.push(request));
     }
 
     /// Forgets what was answered 501: for a test that asks for it on purpose.

@@ -179,6 +179,28 @@ impl Standin {
         format!("{}{name}", self.cluster.git_url)
     }
 
+    /// Waits until something is so; it is looked at again after every write, request, and start or end of a container.
+    ///
+    /// # Panics
+    /// When it is not so within half a minute; the message says what was waited for.
+    pub fn until(&self, what: &str, mut reached: impl FnMut() -> bool) {
+        let runtime = Builder::new_current_thread().enable_time().build().expect("a runtime can be made");
+        let mut newest = self.cluster.store.newest();
+        let mut requests = self.cluster.requests.changes();
+        let mut processes = self.cluster.processes.changes();
+        let waiting = async {
+            while !reached() {
+                tokio::select! {
+                    _ = newest.changed() => {}
+                    _ = requests.changed() => {}
+                    _ = processes.changed() => {}
+                }
+            }
+        };
+        let waited = runtime.block_on(async { tokio::time::timeout(Duration::from_secs(30), waiting).await });
+        assert!(waited.is_ok(), "waited half a minute in vain: {what}");
+    }
+
     /// Stops everything and removes the files, without a word about unknown routes.
     pub fn stop(mut self) {
         self.end();

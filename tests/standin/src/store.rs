@@ -121,7 +121,9 @@ impl Store {
         let metadata = &mut object["metadata"];
         metadata["uid"] = json!(uid);
         metadata["creationTimestamp"] = json!(crate::clock::rfc3339(SystemTime::now()));
-        metadata["generation"] = json!(1);
+        if has_generation(resource) {
+            metadata["generation"] = json!(1);
+        }
         Ok(self.write(&mut inner, Change::Added, key, object, None))
     }
 
@@ -149,12 +151,14 @@ impl Store {
             return Err(Refusal::Conflict);
         }
         for fixed in ["uid", "creationTimestamp", "generation"] {
-            new["metadata"][fixed] = old["metadata"][fixed].clone();
+            if let Some(value) = old["metadata"].get(fixed) {
+                new["metadata"][fixed] = value.clone();
+            }
         }
         if new == *old {
             return Ok(new);
         }
-        if is_new_generation(resource, &old, &new) {
+        if has_generation(resource) && is_new_generation(resource, &old, &new) {
             new["metadata"]["generation"] = json!(old["metadata"]["generation"].as_u64().unwrap_or(0) + 1);
         }
         Ok(self.write(&mut inner, Change::Modified, key, new, Some(old)))
@@ -240,6 +244,11 @@ fn key(resource: &str, namespace: &str, name: &str) -> Key {
 
 fn text(object: &Value, field: &str) -> String {
     object["metadata"][field].as_str().unwrap_or_default().into()
+}
+
+/// ConfigMaps, Secrets, Roles and their like have none.
+fn has_generation(resource: &str) -> bool {
+    WITH_STATUS.contains(&resource) || resource.ends_with(".argoproj.io") || resource.ends_with(".apiextensions.k8s.io")
 }
 
 fn is_new_generation(resource: &str, old: &Value, new: &Value) -> bool {

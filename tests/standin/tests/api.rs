@@ -271,7 +271,7 @@ fn requests_fail_as_often_as_asked() {
             );
         }
         assert_eq!(call(&standin, "GET", APPLICATIONS, "").await.0, 200);
-        for code in [410, 500, 503] {
+        for code in [403, 409, 410, 500, 503] {
             faults.fail(Matcher::any().watch(true), 1, Outcome::Refused { code, retry_after_s: None });
             let (found, status) = call(&standin, "GET", &format!("{APPLICATIONS}?watch=true"), "").await;
             assert_eq!((found, &status["code"]), (code, &json!(code)));
@@ -305,8 +305,14 @@ fn a_request_may_take_effect_without_an_answer() {
         standin.cluster().faults.fail(Matcher::any().method("PATCH"), 1, Outcome::CutAfterwards);
         let patch = Patch::Merge(json!({"data": {"a": "1"}}));
         assert!(maps.patch("argocd-cm", &PatchParams::default(), &patch).await.is_err());
-        let stored = standin.store().get("configmaps", "argocd", "argocd-cm").expect("it is part of the install");
-        assert_eq!(stored["data"]["a"], "1");
+        let stored = || standin.store().get("configmaps", "argocd", "argocd-cm").expect("it is part of the install");
+        assert_eq!(stored()["data"]["a"], "1");
+        standin.cluster().faults.fail(Matcher::any().method("PATCH"), 1, Outcome::HungAfterwards);
+        let params = PatchParams::default();
+        let patch = Patch::Merge(json!({"data": {"a": "2"}}));
+        let hung = tokio::time::timeout(Duration::from_millis(500), maps.patch("argocd-cm", &params, &patch)).await;
+        assert!(hung.is_err());
+        assert_eq!(stored()["data"]["a"], "2");
     });
 }
 
@@ -402,19 +408,14 @@ fn web(standin: &Standin) -> String {
     });
     standin.store().create("services", service).expect("the name is free");
     standin.store().create("deployments.apps", deployment).expect("the name is free");
-    let mut newest = standin.store().newest();
-    let pod = wait_for(async {
-        loop {
-            let pods = standin.store().list("pods", Some("argocd")).0;
-            let ready = pods.iter().find(|pod| {
-                pod["metadata"]["labels"]["app"] == "web" && pod["status"]["conditions"][3]["status"] == "True"
-            });
-            if let Some(pod) = ready {
-                break pod["metadata"]["name"].as_str().expect("a pod has a name").to_owned();
-            }
-            newest.changed().await.expect("the store lives");
-        }
-    });
+    let ready = || {
+        let pods = standin.store().list("pods", Some("argocd")).0;
+        let pod = pods.into_iter().find(|pod| pod["metadata"]["labels"]["app"] == "web")?;
+        (pod["status"]["conditions"][3]["status"] == "True")
+            .then(|| pod["metadata"]["name"].as_str().map(str::to_owned))?
+    };
+    standin.until("the pod is ready", || ready().is_some());
+    let pod = ready().expect("it was a moment ago");
     standin.cluster().endpoints.open("argocd", &pod, address);
     pod
 }
@@ -489,16 +490,9 @@ fn pods_fail_on_request_and_recover() {
     let faults = &standin.cluster().faults;
     let prefix = "argocd-application-controller";
     let pod = || standin.store().get("pods", "argocd", "argocd-application-controller-0");
-    let mut newest = standin.store().newest();
-    let mut until = |what: &str, reached: &dyn Fn(&Value) -> bool| {
-        wait_for(async {
-            while !pod().is_some_and(|pod| pod["metadata"]["deletionTimestamp"].is_null() && reached(&pod)) {
-                tokio::time::timeout(Duration::from_secs(10), newest.changed())
-                    .await
-                    .expect(what)
-                    .expect("the store lives");
-            }
-        });
+    let until = |what: &str, reached: &dyn Fn(&Value) -> bool| {
+        standin
+            .until(what, || pod().is_some_and(|pod| pod["metadata"]["deletionTimestamp"].is_null() && reached(&pod)));
     };
     let restart = || {
         standin

@@ -261,9 +261,7 @@ fn delete_and_wait_follow_an_object() {
     let mut command = standin.kubectl();
     command.args(["-n", "argocd", "wait", "app/evt", "--for=jsonpath={.status.sync.status}=Synced", "--timeout=20s"]);
     let waiting = command.stdout(Stdio::piped()).spawn().expect("kubectl is there");
-    while !standin.requests().iter().any(|request| request.query.contains("watch=true")) {
-        std::thread::yield_now();
-    }
+    standin.until("kubectl watches", || standin.requests().iter().any(|request| request.query.contains("watch=true")));
     standin
         .store()
         .update("applications.argoproj.io", "argocd", "evt", |app| {
@@ -287,7 +285,11 @@ fn a_deleted_pod_is_replaced() {
     ok(&standin, &format!("delete {before}"));
     ok(&standin, "rollout status deploy/argocd-repo-server --timeout=20s");
     assert_ne!(before, ok(&standin, "get pods -l app.kubernetes.io/name=argocd-repo-server -o name"));
-    ok(&standin, "delete pod argocd-application-controller-0");
+    let uid = |pod: &Value| pod["metadata"]["uid"].clone();
+    let controller = || standin.store().get("pods", "argocd", "argocd-application-controller-0");
+    let before = controller().expect("it runs");
+    ok(&standin, "delete pod argocd-application-controller-0 --wait=false");
+    standin.until("a new pod", || controller().is_some_and(|pod| uid(&pod) != uid(&before)));
     ok(&standin, "rollout status sts/argocd-application-controller --timeout=20s");
 }
 
@@ -317,4 +319,62 @@ fn secrets_are_created_replaced_and_scaled_workloads_follow() {
         .map(|process| process.env["ARGOCD_RECONCILIATION_TIMEOUT"].clone())
         .collect();
     assert_eq!(periods, ["45s", "45s"]);
+}
+
+#[test]
+fn a_rollout_can_be_undone() {
+    let standin = Standin::start();
+    let workload = "statefulset/argocd-application-controller";
+    let hash = || {
+        let pod = standin.store().get("pods", "argocd", "argocd-application-controller-0").expect("it runs");
+        pod["metadata"]["labels"]["controller-revision-hash"].clone()
+    };
+    let before = hash();
+    ok(&standin, &format!("set env {workload} A=b"));
+    ok(&standin, &format!("rollout status {workload} --timeout=20s"));
+    assert_ne!(hash(), before);
+    assert!(ok(&standin, &format!("rollout history {workload}")).ends_with("2         <none>"));
+    ok(&standin, &format!("rollout undo {workload}"));
+    ok(&standin, &format!("rollout status {workload} --timeout=20s"));
+    assert_eq!(hash(), before);
+
+    ok(&standin, "set env deployment/argocd-repo-server A=b");
+    ok(&standin, "rollout undo deployment/argocd-repo-server");
+    ok(&standin, "rollout status deployment/argocd-repo-server --timeout=20s");
+    let environment = ok(&standin, "set env deployment/argocd-repo-server --list");
+    assert!(!environment.contains("A=b"), "{environment}");
+}
+
+#[test]
+fn a_service_account_has_the_rights_that_were_bound_to_it() {
+    let standin = Standin::start();
+    ok(&standin, "create serviceaccount ci");
+    ok(&standin, "create role ci --verb=get,list --resource=configmaps --resource-name=argocd-cm");
+    ok(&standin, "create rolebinding ci --role=ci --serviceaccount=argocd:ci");
+    let token = ok(&standin, "create token ci");
+    let with =
+        |arguments: &str| kubectl(&standin, &format!("--token={token} --kubeconfig={} {arguments}", bare(&standin)));
+    assert_eq!(with("auth can-i get configmap/argocd-cm"), Ok("yes".into()));
+    assert!(with("auth can-i patch configmap/argocd-cm").is_err());
+    assert!(with("auth whoami").expect("anybody may ask").contains("system:serviceaccount:argocd:ci"));
+    assert!(with("get cm argocd-cm").is_ok());
+    let refused = with("get cm argocd-cmd-params-cm").expect_err("the Role names one ConfigMap");
+    assert!(
+        refused.contains("User \"system:serviceaccount:argocd:ci\" cannot get resource \"configmaps\""),
+        "{refused}"
+    );
+    assert_eq!(
+        kubectl(&standin, "get cm argocd-cm --as=eve").expect_err("eve has no Role"),
+        "Error from server (Forbidden): \
+        configmaps \"argocd-cm\" is forbidden: User \"eve\" cannot get resource \"configmaps\" in API group \"\" in the \
+        namespace \"argocd\""
+    );
+}
+
+/// A kubeconfig without a user: a token in it would win over `--token`.
+fn bare(standin: &Standin) -> String {
+    let path = standin.kubeconfig_for("nobody");
+    let text = std::fs::read_to_string(&path).expect("the stand-in has written it");
+    std::fs::write(&path, text.replace("token: standin-nobody", "{}")).expect("the folder can be written");
+    path.display().to_string()
 }

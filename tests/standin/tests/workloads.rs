@@ -41,15 +41,15 @@ fn change(standin: &Standin, resource: &str, name: &str, change: impl FnOnce(&mu
 
 /// Waits for a state of an object.
 fn until(standin: &Standin, resource: &str, name: &str, reached: impl Fn(&Value) -> bool) {
-    let runtime = tokio::runtime::Runtime::new().expect("a runtime can be made");
-    let mut newest = standin.store().newest();
-    let waiting = async {
-        while !standin.store().get(resource, "argocd", name).is_some_and(|object| reached(&object)) {
-            newest.changed().await.expect("the store lives");
-        }
-    };
-    let waited = runtime.block_on(async { tokio::time::timeout(Duration::from_secs(20), waiting).await });
-    assert!(waited.is_ok(), "{resource} {name}: {}", standin.store().get(resource, "argocd", name).unwrap_or_default());
+    let object = || standin.store().get(resource, "argocd", name);
+    standin.until(&format!("{resource} {name}"), || object().is_some_and(|object| reached(&object)));
+}
+
+/// kubectl itself is not asked to wait: when a pod of the same name is there again before it looks, it waits for ever.
+fn delete_pod(standin: &Standin, name: &str) {
+    let before = get(standin, "pods", name)["metadata"]["uid"].clone();
+    ok(standin, &format!("delete pod {name} --wait=false"));
+    until(standin, "pods", name, |pod| pod["metadata"]["uid"] != before);
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn a_statefulset_on_delete_waits_for_the_deletion() {
     });
     let status = get(&standin, "statefulsets.apps", CONTROLLER)["status"].clone();
     assert_eq!(status["updatedReplicas"], Value::Null);
-    ok(&standin, &format!("delete pod {CONTROLLER}-0"));
+    delete_pod(&standin, &format!("{CONTROLLER}-0"));
     until(&standin, "statefulsets.apps", CONTROLLER, |set| set["status"]["updatedReplicas"] == 1);
 }
 
@@ -161,7 +161,7 @@ fn a_broken_pod_holds_up_its_statefulset_until_it_is_deleted() {
     let error = fails(&standin, &format!("rollout status statefulset/{CONTROLLER} --timeout=1s"));
     assert!(error.contains("timed out waiting for the condition"), "{error}");
     faults.heal_pods();
-    ok(&standin, &format!("delete pod {CONTROLLER}-0"));
+    delete_pod(&standin, &format!("{CONTROLLER}-0"));
     ok(&standin, &format!("rollout status statefulset/{CONTROLLER} --timeout=20s"));
 }
 

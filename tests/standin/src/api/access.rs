@@ -1,6 +1,6 @@
 //! Who asks, and whether the Roles in the store let them: bearer tokens, impersonation, RBAC.
 
-use std::{collections::BTreeMap, sync::Mutex};
+use std::{borrow::Cow, collections::BTreeMap, sync::Mutex};
 
 use axum::http::{HeaderMap, Method};
 use serde_json::Value;
@@ -57,7 +57,7 @@ impl Tokens {
 #[derive(Clone, Debug)]
 pub struct Attempt {
     /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`, `impersonate`.
-    pub verb: &'static str,
+    pub verb: Cow<'static, str>,
     /// The API group; empty for the core group.
     pub group: String,
     /// `pods`, `pods/log`.
@@ -90,7 +90,13 @@ impl Attempt {
         };
         // An object of the resource `namespaces` is in the namespace of its own name for the authorizer.
         let namespace = if route.resource.plural == "namespaces" { &route.name } else { &route.namespace };
-        Attempt { verb, group: route.resource.group.into(), resource, namespace: namespace.clone(), name: name.into() }
+        Attempt {
+            verb: verb.into(),
+            group: route.resource.group.into(),
+            resource,
+            namespace: namespace.clone(),
+            name: name.into(),
+        }
     }
 
     /// # Errors
@@ -99,8 +105,13 @@ impl Attempt {
         if identity.groups.iter().any(|group| group == MASTERS) || self.allowed(store, identity) {
             return Ok(());
         }
+        Err(self.refused(&identity.name))
+    }
+
+    /// 403 for a user.
+    pub fn refused(&self, user: &str) -> Status {
         let Attempt { verb, group, resource, namespace, name } = self;
-        Err(Status::forbidden(&identity.name, verb, resource, group, namespace, name))
+        Status::forbidden(user, verb, resource, group, namespace, name)
     }
 
     fn allowed(&self, store: &Store, identity: &Identity) -> bool {
@@ -122,7 +133,7 @@ impl Attempt {
     fn allowed_by(&self, rule: &Value) -> bool {
         let has = |field: &str, wanted: &str| elements(&rule[field]).any(|v| v == wanted || v == "*");
         let any_of_subresource = self.resource.split_once('/').map(|(_, sub)| format!("*/{sub}"));
-        has("verbs", self.verb)
+        has("verbs", &self.verb)
             && has("apiGroups", &self.group)
             && (has("resources", &self.resource) || any_of_subresource.is_some_and(|any| has("resources", &any)))
             && (elements(&rule["resourceNames"]).next().is_none()
@@ -163,7 +174,7 @@ pub fn identify(tokens: &Tokens, store: &Store, headers: &HeaderMap) -> Result<I
         [("users", name)].into_iter().chain(identity.groups[1..].iter().map(|group| ("groups", group.as_str())));
     for (resource, name) in wanted {
         let attempt = Attempt {
-            verb: "impersonate",
+            verb: "impersonate".into(),
             group: String::new(),
             resource: resource.into(),
             namespace: String::new(),
@@ -208,7 +219,7 @@ mod tests {
         name: &str,
     ) -> Result<(), String> {
         let attempt = Attempt {
-            verb,
+            verb: verb.into(),
             group: group.into(),
             resource: resource.into(),
             namespace: namespace.into(),

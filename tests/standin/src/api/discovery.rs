@@ -84,7 +84,7 @@ fn resource_list(name: &str, version: &str) -> Value {
         resources.push(json!({
             "name": resource.plural, "singularName": resource.singular(), "namespaced": resource.namespaced,
             "kind": resource.kind, "verbs": VERBS, "shortNames": resource.short,
-            "categories": if resource.plural == "pods" { json!(["all"]) } else { json!([]) },
+            "categories": categories(resource),
         }));
         for subresource in subresources(resource) {
             resources.push(json!({
@@ -128,8 +128,13 @@ fn aggregate_resource(resource: &'static Resource) -> Value {
     json!({
         "resource": resource.plural, "singularResource": resource.singular(), "responseKind": kind,
         "scope": if resource.namespaced { "Namespaced" } else { "Cluster" }, "shortNames": resource.short,
-        "verbs": VERBS, "subresources": below,
+        "verbs": VERBS, "subresources": below, "categories": categories(resource),
     })
+}
+
+fn categories(resource: &Resource) -> &'static [&'static str] {
+    let all = ["pods", "services", "deployments", "statefulsets", "replicasets"].contains(&resource.plural);
+    if all { &["all"] } else { &[] }
 }
 
 fn openapi_path(name: &str, version: &str) -> String {

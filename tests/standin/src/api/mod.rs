@@ -14,6 +14,7 @@ mod portforward;
 mod protobuf;
 mod proxy;
 pub mod resources;
+mod reviews;
 mod route;
 mod selector;
 mod serve;
@@ -34,7 +35,7 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use self::{
-    access::{Attempt, identify},
+    access::{Attempt, Identity, identify},
     resources::Resource,
     route::Route,
     selector::Selector,
@@ -129,22 +130,46 @@ pub(crate) async fn answer(cluster: Arc<Cluster>, request: Request) -> io::Resul
     let fault = cluster.faults.take(request.method().as_str(), request.uri().path(), watch);
     let cut = || io::Error::other("the connection is cut");
     match &fault {
+        Some(Outcome::Refused { code: 403, .. }) => return Ok(forbidden(&identity, &request, watch)),
         Some(Outcome::Refused { code, retry_after_s }) => return Ok(refusal(*code, *retry_after_s)),
         Some(Outcome::Delayed(delay)) => sleep(*delay).await,
         Some(Outcome::Hung) => std::future::pending().await,
         Some(Outcome::Cut) => return Err(cut()),
-        Some(Outcome::CutAfterwards) | None => {}
+        Some(Outcome::CutAfterwards | Outcome::HungAfterwards) | None => {}
     }
     let response = match identity {
         Ok(identity) => route(cluster, &identity, request).await.unwrap_or_else(IntoResponse::into_response),
         Err(status) => status.into_response(),
     };
-    if fault == Some(Outcome::CutAfterwards) { Err(cut()) } else { Ok(response) }
+    match fault {
+        Some(Outcome::CutAfterwards) => Err(cut()),
+        Some(Outcome::HungAfterwards) => std::future::pending().await,
+        _ => Ok(response),
+    }
+}
+
+/// The refusal of somebody who has no right to a request, whatever the Roles say.
+fn forbidden(identity: &Result<Identity, Status>, request: &Request, watch: bool) -> Response {
+    let user = identity.as_ref().map(|identity| identity.name.as_str()).unwrap_or_default();
+    let Some(route) = Route::parse(request.uri().path()) else {
+        let path = request.uri().path();
+        return Status::new(403, "Forbidden", format!("forbidden: User \"{user}\" cannot get path \"{path}\""))
+            .into_response();
+    };
+    let query = Query::of(request);
+    let selector = Selector::parse(route.resource, query.get("labelSelector"), query.get("fieldSelector"));
+    Attempt::of(request.method(), &route, watch, &selector.unwrap_or_default()).refused(user).into_response()
 }
 
 fn refusal(code: u16, retry_after_s: Option<u64>) -> Response {
     let (reason, message) = match code {
         401 => ("Unauthorized", "Unauthorized"),
+        404 => ("NotFound", "the server could not find the requested resource"),
+        409 => (
+            "Conflict",
+            "Operation cannot be fulfilled: the object has been modified; please apply your changes to the latest version \
+             and try again",
+        ),
         410 => ("Expired", "The provided continue parameter is too old, or the resource version is"),
         429 => ("TooManyRequests", "the server has received too many requests and has asked us to try again later"),
         503 => ("ServiceUnavailable", "the server is currently unable to handle the request"),
@@ -174,7 +199,7 @@ fn record(cluster: &Cluster, request: &Request) {
     });
 }
 
-async fn route(cluster: Arc<Cluster>, identity: &access::Identity, request: Request) -> Result<Response, Status> {
+async fn route(cluster: Arc<Cluster>, identity: &Identity, mut request: Request) -> Result<Response, Status> {
     let path = request.uri().path().to_owned();
     let accept = text(request.headers(), "accept");
     if request.method() == Method::GET {
@@ -193,6 +218,11 @@ async fn route(cluster: Arc<Cluster>, identity: &access::Identity, request: Requ
             response.headers_mut().insert(header::CONTENT_TYPE, media_type);
             return Ok(response);
         }
+    }
+    if request.method() == Method::POST
+        && let Some(answer) = review(&cluster, identity, &path, &mut request).await
+    {
+        return answer.map(|answer| json_response(201, &answer));
     }
     let Some(route) = Route::parse(&path) else { return Err(unknown(&cluster, request.method(), &path)) };
     let query = Query::of(&request);
@@ -228,6 +258,37 @@ async fn route(cluster: Arc<Cluster>, identity: &access::Identity, request: Requ
         Method::DELETE => objects::delete(&call, &decode(&media_type, &body)?),
         _ => Err(Status::method_not_allowed()),
     }
+}
+
+/// The answer to what is created and not kept; `None` for any other path.
+async fn review(
+    cluster: &Cluster,
+    identity: &Identity,
+    path: &str,
+    request: &mut Request,
+) -> Option<Result<Value, Status>> {
+    if path == "/apis/authentication.k8s.io/v1/selfsubjectreviews" {
+        return Some(Ok(reviews::subject(identity)));
+    }
+    if path == "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews" {
+        let media_type = text(request.headers(), "content-type");
+        let body = read_body(std::mem::take(request.body_mut())).await;
+        let review = body.and_then(|body| decode(&media_type, &body));
+        return Some(review.map(|review| reviews::access(cluster, identity, &review)));
+    }
+    let parts: Vec<&str> = path.split('/').collect();
+    let &["", "api", "v1", "namespaces", namespace, "serviceaccounts", name, "token"] = parts.as_slice() else {
+        return None;
+    };
+    let attempt = Attempt {
+        verb: "create".into(),
+        group: String::new(),
+        resource: "serviceaccounts/token".into(),
+        namespace: namespace.into(),
+        name: name.into(),
+    };
+    let allowed = attempt.authorize(&cluster.store, identity);
+    Some(allowed.and_then(|()| reviews::token(cluster, namespace, name)))
 }
 
 fn unknown(cluster: &Cluster, method: &Method, path: &str) -> Status {

@@ -55,6 +55,17 @@ const SECRET: &[Field] = &[
 ];
 const CONFIG_MAP: &[Field] =
     &[META, (2, "data", Type::Texts), (3, "binaryData", Type::Bytes), (4, "immutable", Type::Bool)];
+const ATTRIBUTES: &[Field] = &[
+    (1, "namespace", Type::Text),
+    (2, "verb", Type::Text),
+    (3, "group", Type::Text),
+    (4, "version", Type::Text),
+    (5, "resource", Type::Text),
+    (6, "subresource", Type::Text),
+    (7, "name", Type::Text),
+];
+const ACCESS_REVIEW: &[Field] =
+    &[META, (2, "spec", Type::Message(&[(1, "resourceAttributes", Type::Message(ATTRIBUTES))]))];
 const METADATA_ONLY: &[Field] = &[META];
 const ROLE: &[Field] = &[META, (2, "rules", Type::List(RULE))];
 const BINDING: &[Field] = &[META, (2, "subjects", Type::List(SUBJECT)), (3, "roleRef", Type::Message(ROLE_REF))];
@@ -69,6 +80,7 @@ pub fn decode(body: &[u8]) -> Option<Value> {
         "Secret" => SECRET,
         "ConfigMap" => CONFIG_MAP,
         "Namespace" | "ServiceAccount" => METADATA_ONLY,
+        "SelfSubjectAccessReview" => ACCESS_REVIEW,
         "Role" | "ClusterRole" => ROLE,
         "RoleBinding" | "ClusterRoleBinding" => BINDING,
         _ => return None,

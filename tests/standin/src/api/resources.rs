@@ -71,6 +71,7 @@ pub const RESOURCES: &[Resource] = &[
     apps("Deployment", "deployments", &["deploy"]),
     apps("StatefulSet", "statefulsets", &["sts"]),
     apps("ReplicaSet", "replicasets", &["rs"]),
+    Resource { status: false, subresources: &[], ..apps("ControllerRevision", "controllerrevisions", &[]) },
     argo("Application", "applications", &["app", "apps"]),
     argo("ApplicationSet", "applicationsets", &["appset", "appsets"]),
     argo("AppProject", "appprojects", &["appproj", "appprojs"]),

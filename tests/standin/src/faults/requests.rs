@@ -49,7 +49,7 @@ impl Matcher {
 pub enum Outcome {
     /// It is answered with this HTTP status and a `Status` object in the API server's words.
     Refused {
-        /// 410, 429, 500, 503, …
+        /// 403, 409, 410, 429, 500, 503, …
         code: u16,
         /// `Retry-After`, whole seconds.
         retry_after_s: Option<u64>,
@@ -58,6 +58,8 @@ pub enum Outcome {
     Delayed(Duration),
     /// It is never answered; the connection stays open.
     Hung,
+    /// It takes effect and is never answered; the connection stays open.
+    HungAfterwards,
     /// The connection is cut without an answer.
     Cut,
     /// It takes effect, and then the connection is cut without an answer.

@@ -29,8 +29,6 @@ pub(crate) struct Memory {
     pods: HashMap<String, kubelet::Run>,
     /// By uid of the Deployment: when it last came nearer to its goal, and what it looked like then.
     progress: HashMap<String, (Instant, Value)>,
-    /// The pod templates of StatefulSets, by name of the revision.
-    revisions: HashMap<String, Value>,
 }
 
 /// What the controllers and the kubelet look at. Of the rest, such as Applications by the thousand, they need not know.
@@ -52,7 +50,7 @@ pub(crate) async fn run(cluster: Arc<Cluster>) {
         let wakes = [
             deployments::reconcile(&cluster, &mut memory),
             replicasets::reconcile(&cluster),
-            statefulsets::reconcile(&cluster, &mut memory),
+            statefulsets::reconcile(&cluster),
             kubelet::reconcile(&cluster, &mut memory),
         ];
         let wake = wakes.into_iter().flatten().min();
