@@ -53,19 +53,19 @@ pub fn set(text: &str, assignment: &Assignment) -> Result<Option<String>, Error>
 fn find<'a>(text: &'a str, assignment: &Assignment) -> Result<&'a str, Error> {
     let mut raw = serde_json::from_str::<&RawValue>(text).map_err(bad)?.get();
     for (depth, key) in assignment.path.iter().enumerate() {
-        let next: Result<&RawValue, Vec<String>> = match raw.as_bytes().first() {
+        let next: Result<&RawValue, Option<Vec<String>>> = match raw.as_bytes().first() {
             Some(b'{') => {
                 let entries: BTreeMap<String, &RawValue> = serde_json::from_str(raw).map_err(bad)?;
-                entries.get(key).copied().ok_or_else(|| entries.into_keys().collect())
+                entries.get(key).copied().ok_or_else(|| Some(entries.into_keys().collect()))
             }
             Some(b'[') => {
                 let items: Vec<&RawValue> = serde_json::from_str(raw).map_err(bad)?;
                 let names = (0..items.len()).map(|index| index.to_string()).collect();
-                key.parse().ok().and_then(|index: usize| items.get(index).copied()).ok_or(names)
+                key.parse().ok().and_then(|index: usize| items.get(index).copied()).ok_or(Some(names))
             }
-            _ => Err(Vec::new()),
+            _ => Err(None),
         };
-        raw = next.map_err(|names| missing(assignment, depth, &names))?.get();
+        raw = next.map_err(|names| missing(assignment, depth, names.as_deref()))?.get();
     }
     Ok(raw)
 }

@@ -45,14 +45,22 @@ pub fn apply(
     Ok(changed.filter(|fresh| fresh != text))
 }
 
-/// The error for a key that is not there: `path[depth]` is missing among `names`.
-fn missing(assignment: &Assignment, depth: usize, names: &[String]) -> Error {
-    let parent = assignment::written(&assignment.path[..depth]);
-    let there = match (depth, names) {
-        (0, []) => "the file is empty".to_owned(),
-        (_, []) => format!("`{parent}` is a value"),
-        (0, names) => format!("the top has: {}", names.join(", ")),
-        (_, names) => format!("`{parent}` has: {}", names.join(", ")),
+/// The most names that an error lists.
+const NAMES: usize = 20;
+
+/// The error for a key that is not there: `path[depth]` is missing among `names`, or its place is no collection.
+fn missing(assignment: &Assignment, depth: usize, names: Option<&[String]>) -> Error {
+    let parent = match depth {
+        0 => "the file".to_owned(),
+        depth => format!("`{}`", assignment::written(&assignment.path[..depth])),
+    };
+    let there = match names {
+        None => format!("{parent} is a value"),
+        Some([]) => format!("{parent} is empty"),
+        Some(names) => {
+            let more = if names.len() > NAMES { ", …" } else { "" };
+            format!("{parent} has: {}{more}", names[..names.len().min(NAMES)].join(", "))
+        }
     };
     Error::usage("no-such-key", format!("no key `{}`; {there}", assignment::written(&assignment.path[..=depth])))
         .hint("--set changes values that exist; a key with a dot in it is quoted: 'data.\"a.b\"=value'")

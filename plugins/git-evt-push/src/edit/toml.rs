@@ -22,7 +22,9 @@ pub fn set(text: &str, assignment: &Assignment) -> Result<Option<String>, Error>
         None if item.is_array_of_tables() => return Err(not_a_value(&assignment.key(), "list")),
         Some(Value::InlineTable(_)) | None => return Err(not_a_value(&assignment.key(), "mapping")),
         Some(_) if written == assignment.value => return Ok(None),
-        Some(_) => match assignment.value.parse::<Value>() {
+        Some(old) => match assignment.value.parse::<Value>() {
+            // Newer forms of a time are not read by every reader; where a time stands, its author knows.
+            Ok(Value::Datetime(_)) if !old.is_datetime() => (basic(&assignment.value), assignment.value.clone()),
             Ok(value @ (Value::Integer(_) | Value::Float(_) | Value::Boolean(_) | Value::Datetime(_))) => {
                 (assignment.value.trim().to_owned(), scalar(&value))
             }
@@ -58,9 +60,13 @@ fn find<'a>(root: &'a Item, assignment: &Assignment) -> Result<&'a Item, Error> 
             Some(table) => table.get(key),
             None => key.parse::<usize>().ok().and_then(|index| item.get(index)),
         };
-        item = next.ok_or_else(|| missing(assignment, depth, &names(item)))?;
+        item = next.ok_or_else(|| missing(assignment, depth, is_collection(item).then(|| names(item)).as_deref()))?;
     }
     Ok(item)
+}
+
+fn is_collection(item: &Item) -> bool {
+    item.is_table_like() || item.is_array() || item.is_array_of_tables()
 }
 
 fn names(item: &Item) -> Vec<String> {
@@ -106,15 +112,17 @@ fn quoted(written: &str, value: &str) -> String {
     let plain = |value: &str| !value.chars().any(|c| c.is_control() && c != '\t' && c != '\n');
     let newline = if written.contains("\r\n") { "\r\n" } else { "\n" };
     let opening = |quotes: &str| {
-        let begins_below = written[quotes.len()..].starts_with(newline);
+        // The first line break is not part of the text.
+        let begins_below = written[quotes.len()..].starts_with(newline) || value.starts_with('\n');
         format!("{quotes}{}", if begins_below { newline } else { "" })
     };
     if written.starts_with("'''") && plain(value) && !value.contains("'''") && !value.ends_with('\'') {
         return format!("{}{value}'''", opening("'''"));
     }
     if written.starts_with("\"\"\"") || written.starts_with("'''") {
-        let escaped = basic(value).replace("\\n", "\n");
-        return format!("{}{}\"\"\"", opening("\"\"\""), &escaped[1..escaped.len() - 1]);
+        let lines: Vec<String> = value.split('\n').map(basic).collect();
+        let lines: Vec<&str> = lines.iter().map(|line| &line[1..line.len() - 1]).collect();
+        return format!("{}{}\"\"\"", opening("\"\"\""), lines.join(newline));
     }
     if written.starts_with('\'') && plain(value) && !value.contains(['\'', '\n']) {
         return format!("'{value}'");
@@ -148,6 +156,8 @@ mod tests {
             ("i = { \"a.b\" = \"x\" }\n", "i.\"a.b\"=y", "i = { \"a.b\" = \"y\" }\n"),
             ("[[p]]\nn = 'a'\n[[p]]\nn = 'b'\n", "p[1].n=c", "[[p]]\nn = 'a'\n[[p]]\nn = 'c'\n"),
             ("s = \"\"\"\none\n\"\"\"\n", "s=a\n\"b\"\n", "s = \"\"\"\na\n\\\"b\\\"\n\"\"\"\n"),
+            ("s = \"\"\"x\"\"\"\n", "s=\nc:\\n", "s = \"\"\"\n\nc:\\\\n\"\"\"\n"),
+            ("n = 3\n", "n=12:30", "n = \"12:30\"\n"),
             ("s = '''x'''\n", "s=y\\z", "s = '''y\\z'''\n"),
         ] {
             assert_eq!(edit(text, assignment).unwrap().as_deref(), Some(expected), "{text}");

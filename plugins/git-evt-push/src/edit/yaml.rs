@@ -30,13 +30,16 @@ pub fn set(text: &str, assignment: &Assignment, document: Option<usize>) -> Resu
         written: &text[range.clone()],
         current,
         style: *style,
-        tagged: tag.as_ref().map(|tag| tag.is_yaml_core_schema_tag("str")),
+        tagged_text: tag.as_ref().is_some_and(|tag| tag.is_yaml_core_schema_tag("str")),
         in_flow: in_flow(&pieces[..at]),
         column: range.start - text[..range.start].rfind('\n').map_or(0, |newline| newline + 1),
     };
     let expected = place.expected(&assignment.value);
     if !place.is_absent() && **current == *expected {
         return Ok(None);
+    }
+    if !place.can_hold(&assignment.value) {
+        return Err(cannot_set(assignment));
     }
     let mut fresh = text.to_owned();
     let value = yaml_scalar::write(&place, &assignment.value);
@@ -94,7 +97,13 @@ fn find(pieces: &[Piece<'_>], assignment: &Assignment, document: Option<usize>) 
                 .hint(format!("choose one with --doc, such as --doc {}", numbers[0])))
         }
         [index] => found[index].clone(),
-        [] => found.into_iter().next().unwrap_or_else(|| Err(missing(assignment, 0, &[]))),
+        [] => {
+            let first = found.into_iter().next().unwrap_or_else(|| Err(missing(assignment, 0, Some(&[]))));
+            first.map_err(|error| match roots.len() {
+                0 | 1 => error,
+                count => Error { message: format!("{} (document 1 of {count})", error.message), ..error },
+            })
+        }
     }
 }
 
@@ -115,7 +124,7 @@ fn descend(pieces: &[Piece<'_>], root: usize, assignment: &Assignment) -> Result
                     named.iter().filter(|(name, _)| name == key).map(|(_, value)| *value).collect();
                 match values[..] {
                     [value] => Ok(value),
-                    [] => Err(named.iter().map(|(name, _)| (*name).to_owned()).collect()),
+                    [] => Err(Some(named.iter().map(|(name, _)| (*name).to_owned()).collect())),
                     _ => {
                         let key = written(&assignment.path[..=depth]);
                         return Err(Error::usage("duplicate-key", format!("the key `{key}` stands there twice")));
@@ -125,12 +134,12 @@ fn descend(pieces: &[Piece<'_>], root: usize, assignment: &Assignment) -> Result
             Event::SequenceStart(..) => {
                 let items = children(pieces, at);
                 let names = (0..items.len()).map(|index| index.to_string()).collect();
-                key.parse().ok().and_then(|index: usize| items.get(index).copied()).ok_or(names)
+                key.parse().ok().and_then(|index: usize| items.get(index).copied()).ok_or(Some(names))
             }
             Event::Alias(_) => return Err(refuse(pieces, at, assignment)),
-            _ => Err(Vec::new()),
+            _ => Err(None),
         };
-        at = found.map_err(|names: Vec<String>| missing(assignment, depth, &names))?;
+        at = found.map_err(|names: Option<Vec<String>>| missing(assignment, depth, names.as_deref()))?;
     }
     Ok(at)
 }
@@ -233,6 +242,7 @@ mod tests {
         becomes("\u{feff}é: à # ü\nb: x", "é=ö", "\u{feff}é: ö # ü\nb: x");
         becomes("a: &x r1\nb: *x\n", "a=r2", "a: &x r2\nb: *x\n");
         becomes("a: !!str r1\n", "a=r2", "a: !!str r2\n");
+        becomes("a: !!str 1\n", "a=1.10", "a: !!str \"1.10\"\n");
         becomes("a: one\n  two\nb: 1\n", "a=three", "a: three\nb: 1\n");
     }
 
@@ -310,10 +320,14 @@ mod tests {
             ("a: [x]\n", "a.3=r2", "no key `a.3`; `a` has: 0"),
             ("a: x\n", "a.b=r2", "no key `a.b`; `a` is a value"),
             ("", "a=r2", "no key `a`; the file is empty"),
+            ("a: {}\n", "a.b=r2", "no key `a.b`; `a` is empty"),
+            ("# none\n", "a=r2", "no key `a`; the file is empty"),
+            ("kind: A\n---\nkind: B\n", "a=r2", "no key `a`; the file has: kind (document 1 of 2)"),
             ("a: {b: 1}\n", "a=r2", "`a` is a mapping, not a value"),
             ("a: [1]\n", "a=r2", "`a` is a list, not a value"),
             ("a: &x {b: 1}\nc: *x\n", "c.b=r2", "the way to `c.b` leads through an alias (*name)"),
             ("a: 1\na: 2\n", "a=r2", "the key `a` stands there twice"),
+            ("a: |\n  b\n", "a=x\u{2028}y", "cannot write this value at `a` without changing more"),
             ("a: |\n", "a=true", "cannot write this value at `a` without changing more"),
         ] {
             assert_eq!(edit(text, assignment).unwrap_err().message, message);

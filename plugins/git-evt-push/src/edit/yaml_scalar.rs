@@ -13,8 +13,8 @@ pub struct Place<'a> {
     pub current: &'a str,
     /// Its style.
     pub style: ScalarStyle,
-    /// Whether its tag says that it is text; `None` without a tag.
-    pub tagged: Option<bool>,
+    /// Whether it has the tag of text, `!!str`.
+    pub tagged_text: bool,
     /// Whether it stands in braces or brackets.
     pub in_flow: bool,
     /// How many bytes stand before it in its line: the indentation of a block.
@@ -37,6 +37,11 @@ impl Place<'_> {
         Cow::Owned(format!("{}{}", value.trim_end_matches('\n'), "\n".repeat(breaks)))
     }
 
+    /// Whether the value can be written in this style: a block has no escapes.
+    pub fn can_hold(&self, value: &str) -> bool {
+        !self.is_block() || !value.chars().any(|c| needs_escape(c) && !matches!(c, '\n' | '\t'))
+    }
+
     fn is_block(&self) -> bool {
         matches!(self.style, ScalarStyle::Literal | ScalarStyle::Folded)
     }
@@ -46,11 +51,11 @@ impl Place<'_> {
 pub fn write(place: &Place<'_>, value: &str) -> String {
     match place.style {
         ScalarStyle::Literal | ScalarStyle::Folded => block(place, value),
-        ScalarStyle::SingleQuoted if !value.chars().any(char::is_control) => format!("'{}'", value.replace('\'', "''")),
+        ScalarStyle::SingleQuoted if !value.chars().any(needs_escape) => format!("'{}'", value.replace('\'', "''")),
         ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted => double_quoted(value),
         ScalarStyle::Plain => {
-            let was_text = place.tagged.unwrap_or(!place.is_absent() && !is_implicit(place.current));
-            let keeps_type = place.tagged.is_some() || !was_text || !is_implicit(value);
+            let was_text = place.tagged_text || !(place.is_absent() || is_implicit(place.current));
+            let keeps_type = !was_text || !is_implicit(value);
             if keeps_type && is_plain(value, place.in_flow) { value.to_owned() } else { double_quoted(value) }
         }
     }
@@ -89,7 +94,7 @@ fn double_quoted(value: &str) -> String {
             '\n' => text.push_str("\\n"),
             '\t' => text.push_str("\\t"),
             '\r' => text.push_str("\\r"),
-            c if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}') => {
+            c if needs_escape(c) => {
                 text.push_str(&format!("\\u{:04x}", u32::from(c)));
             }
             c => text.push(c),
@@ -97,6 +102,11 @@ fn double_quoted(value: &str) -> String {
     }
     text.push('"');
     text
+}
+
+/// Control characters, and what is a line break to YAML 1.1 or to some readers.
+fn needs_escape(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}')
 }
 
 /// Whether the value can be written without quotes. Says no in doubt.
@@ -114,7 +124,9 @@ fn is_plain(value: &str, in_flow: bool) -> bool {
         && !value.ends_with(':')
         && !value.starts_with("---")
         && !value.starts_with("...")
-        && !value.chars().any(|c| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}'))
+        // The two that YAML 1.1 gives a meaning of their own.
+        && !matches!(value, "<<" | "=")
+        && !value.chars().any(needs_escape)
         && !(in_flow && value.contains([',', '[', ']', '{', '}', ':']))
 }
 
