@@ -1,6 +1,8 @@
 //! The cases of `data/matching.json`, which `argo-webhook explain` is held against, too: argo-cd v3.5.1
 //! util/webhook/webhook.go and its older forms, rule by rule.
 
+#![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+
 use serde_json::{Value, json};
 use standin::argocd::{
     version::Version,
