@@ -5,7 +5,10 @@ mod world;
 use std::{collections::BTreeMap, time::Duration};
 
 use serde_json::{Value, json};
-use standin::Options;
+use standin::{
+    Install, Options,
+    processes::{Component, Process},
+};
 use world::{APPLICATIONS, PATIENCE, REFRESH, World};
 
 /// A world in which `evt` is synced at its first commit.
@@ -212,7 +215,7 @@ fn a_change_in_the_cluster_is_healed_where_that_is_on() {
 
 #[test]
 fn what_git_lost_is_pruned() {
-    let (world, _) = synced(Options::default(), |_| {});
+    let (world, _) = synced(Options::default(), |evt| evt["spec"]["revisionHistoryLimit"] = json!(1));
     world.write("app/other.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: other\n");
     world.git(&["rm", "--quiet", "app/signal.yaml"]);
     let second = world.push("rename");
@@ -220,6 +223,9 @@ fn what_git_lost_is_pruned() {
     wait_for_sync(&world, &second);
     assert!(world.standin.store().get("configmaps", "evt", "signal").is_none());
     assert!(world.standin.store().get("configmaps", "evt", "other").is_some());
+    let history = world.application("evt")["status"]["history"].clone();
+    assert_eq!(history.as_array().map(Vec::len), Some(1), "the older entry is cut off");
+    assert_eq!((&history[0]["id"], &history[0]["revision"]), (&json!(1), &json!(second)));
 }
 
 #[test]
@@ -340,7 +346,7 @@ fn refs_are_read_from_the_cache_on_schedule_and_afresh_when_asked() {
 fn without_a_repo_server_nothing_resolves() {
     let (world, _) = synced(Options::default(), |_| {});
     world.kubectl(&["scale", "deployment/argocd-repo-server", "-n", "argocd", "--replicas", "0"]);
-    let running = || world.standin.cluster().processes.of(standin::processes::Component::RepoServer).len();
+    let running = || world.standin.cluster().processes.of(Component::RepoServer).len();
     world.wait_until("it to go", PATIENCE, || running() == 0);
     world.refresh();
     assert!(condition(&world.application("evt"), "ComparisonError").contains("connection refused"));
@@ -401,4 +407,55 @@ fn an_application_with_the_finalizer_takes_its_objects_along() {
     world.kubectl(&["delete", "application", "evt", "-n", "argocd", "--timeout", "20s"]);
     assert!(world.standin.store().get("configmaps", "evt", "signal").is_none());
     assert!(world.application("evt").is_null());
+}
+
+#[test]
+fn a_running_sync_can_be_terminated() {
+    let (world, _) = synced(Options::default(), |_| {});
+    world.standin.cluster().faults.argo.slow_syncs(Duration::from_secs(60));
+    world.commit("r2");
+    world.refresh();
+    world.wait_for("a sync", PATIENCE, |app| app["status"]["operationState"]["phase"] == "Running");
+    world.patch_evt(&json!({"status": {"operationState": {"phase": "Terminating"}}}));
+    world.wait_for("its end", PATIENCE, |app| app["status"]["operationState"]["phase"] == "Failed");
+    let app = world.application("evt");
+    assert_eq!(app["status"]["operationState"]["message"], "Operation terminated");
+    assert!(app["operation"].is_null());
+}
+
+#[test]
+fn one_of_several_controllers_has_the_cluster() {
+    for install in [Install::Stock, Install::Dynamic] {
+        let world = World::with(Options { controllers: 2, install, ..Options::default() });
+        let running = || world.standin.cluster().processes.of(Component::Controller);
+        world.wait_until("both", PATIENCE, || running().len() == 2);
+        let first = world.commit("r1");
+        world.create(world.evt());
+        wait_for_sync(&world, &first);
+        world.refresh();
+        let looks = |process: &Process| process.log.lines().join("\n").contains("Refreshing app status");
+        assert_eq!(running().iter().filter(|process| looks(process)).count(), 1);
+    }
+}
+
+#[test]
+fn further_namespaces_are_served_where_controller_server_and_project_say_so() {
+    let world = World::new();
+    let first = world.commit("r1");
+    let params = r#"{"data":{"application.namespaces":"team-*"}}"#;
+    world.kubectl(&["patch", "configmap", "argocd-cmd-params-cm", "-n", "argocd", "--type", "merge", "-p", params]);
+    for workload in ["statefulset/argocd-application-controller", "deployment/argocd-server"] {
+        world.kubectl(&["rollout", "restart", workload, "-n", "argocd"]);
+        world.kubectl(&["rollout", "status", workload, "-n", "argocd", "--timeout", "30s"]);
+    }
+    let mut evt = world.evt();
+    evt["metadata"]["namespace"] = json!("team-a");
+    world.create(evt);
+    let app = || world.standin.store().get(APPLICATIONS, "team-a", "evt").unwrap_or_default();
+    world.wait_until("a refusal", PATIENCE, || condition(&app(), "UnknownError").contains("is not allowed in project"));
+    let project = r#"{"spec":{"sourceNamespaces":["team-*"]}}"#;
+    world.kubectl(&["patch", "appproject", "default", "-n", "argocd", "--type", "merge", "-p", project]);
+    assert_eq!(world.post(&world.push_event(&first, &first), &[]).status, 200);
+    world.wait_until("a sync", PATIENCE, || app()["status"]["sync"]["revision"] == first.as_str());
+    assert_eq!(app()["status"]["controllerNamespace"], "argocd");
 }

@@ -40,7 +40,7 @@ fn verdict(case: &Value) -> (Vec<Option<Rule>>, bool) {
             app = json!({"metadata": {"annotations": case["annotations"]}, "spec": case["spec"]});
         }
     }
-    let provider = Provider::of_name(case["provider"].as_str().unwrap_or("github")).unwrap();
+    let provider = Provider::of_name(case["provider"].as_str().unwrap_or("github")).expect("a provider");
     let verdict = refreshes(provider, &event, &app, Version::of_tag(text("version")));
     (verdict.sources.iter().map(standin::argocd::webhook::matching::SourceVerdict::rule).collect(), verdict.refresh)
 }

@@ -10,6 +10,7 @@ mod live;
 mod need;
 mod operation;
 mod patch;
+mod sync;
 
 use std::{
     collections::{HashMap, HashSet},

@@ -1,5 +1,5 @@
-//! Sync operations: `operation` is requested, `status.operationState` says how it goes, `status.history` what came of
-//! it (argo-cd v3.5.1 controller/appcontroller.go, `processRequestedAppOperation`, and controller/sync.go).
+//! Operations: `operation` is requested, `status.operationState` says how it goes (argo-cd v3.5.1
+//! controller/appcontroller.go, `processRequestedAppOperation`).
 
 use std::time::Duration;
 
@@ -9,28 +9,15 @@ use serde_json::{Value, json};
 use super::{
     Level,
     app::App,
-    compare::{self, Target},
-    is_multi_source, live,
-    live::Managed,
+    compare,
     patch::{APPLICATIONS, apply},
-    rfc3339, single_source,
+    rfc3339,
+    sync::{End, TERMINATED},
 };
-use crate::argocd::{duration, manifests::Identity};
+use crate::argocd::{duration, manifests::Identity, version::Version};
 
 /// With it, deleting an Application deletes its objects; more may follow (`/background`).
 const FINALIZER: &str = "resources-finalizer.argocd.argoproj.io";
-
-/// How a sync ended.
-struct End {
-    phase: &'static str,
-    message: String,
-}
-
-impl End {
-    fn error(message: impl Into<String>) -> End {
-        End { phase: "Error", message: message.into() }
-    }
-}
 
 impl App {
     /// Carries out the operation that is requested, if one is.
@@ -71,11 +58,12 @@ impl App {
             self.set_state(&app, &state);
         }
         let end = if phase == "Terminating" {
-            End { phase: "Failed", message: "Operation terminated".into() }
+            End { phase: "Failed", message: TERMINATED.into() }
         } else {
             self.sync(&app, &mut state).await
         };
-        self.finish(&app, state, end, phase == "Terminating");
+        let terminated = end.message == TERMINATED;
+        self.finish(&app, state, end, terminated);
     }
 
     /// With the finalizer, the objects of an Application go before it does.
@@ -122,19 +110,8 @@ impl App {
         self.set_state(app, &state);
         if state["operation"]["sync"]["dryRun"] != true {
             let automated = state["operation"]["initiatedBy"]["automated"] == true;
-            self.ask_later(Duration::ZERO, Some(self.level_after(automated)));
+            self.ask_later(Duration::ZERO, Some(level_after(self.controller.version, automated)));
         }
-    }
-
-    /// The refresh after an operation, by version.
-    fn level_after(&self, automated: bool) -> Level {
-        let version = self.controller.version;
-        if !version.at_least(2, 12) {
-            return Level::Latest;
-        }
-        // v3.3.0 is the one release of its line that had not taken it over.
-        let by_initiator = version.since(&[(3, 2, 7), (3, 3, 1)]);
-        if by_initiator && automated { Level::Latest } else { Level::ForceResolve }
     }
 
     fn set_state(&self, app: &Value, state: &Value) {
@@ -159,152 +136,13 @@ impl App {
         let passed = Duration::try_from(self.controller.now().duration_since(finished)).unwrap_or_default();
         wait.checked_sub(passed).filter(|left| !left.is_zero())
     }
-
-    async fn sync(&mut self, app: &Value, state: &mut Value) -> End {
-        let controller = self.controller.clone();
-        let sync = state["operation"]["sync"].clone();
-        if !sync.is_object() {
-            return End::error("Invalid operation request: no operation specified");
-        }
-        let spec = &app["spec"];
-        let many = is_multi_source(spec);
-        let sources = match (&sync["sources"], &sync["source"]) {
-            (Value::Array(sources), _) if !sources.is_empty() => sources.clone(),
-            (_, source @ Value::Object(_)) => vec![source.clone()],
-            _ => compare::sources(spec),
-        };
-        let asked: Vec<Value> = match (&sync["revisions"], &sync["revision"]) {
-            (Value::Array(revisions), _) => revisions.clone(),
-            (_, revision @ Value::String(_)) => vec![revision.clone()],
-            _ => Vec::new(),
-        };
-        let wanted: Vec<String> = sources
-            .iter()
-            .enumerate()
-            .map(|(index, source)| {
-                let asked = asked.get(index).and_then(Value::as_str).filter(|text| !text.is_empty());
-                asked.or(source["targetRevision"].as_str()).unwrap_or_default().to_owned()
-            })
-            .collect();
-        let target = match compare::target(self, &sources, &wanted, true, false).await {
-            Ok(target) => target,
-            Err(error) => return End::error(format!("ComparisonError: Failed to load target state: {error}")),
-        };
-        state["syncResult"] = if many {
-            json!({"resources": [], "revision": "", "revisions": target.revisions, "source": {"repoURL": ""},
-                   "sources": sources})
-        } else {
-            json!({"resources": [], "revision": target.revisions[0], "source": sources[0]})
-        };
-        let takes = controller.argo.cluster.faults.argo.sync_delay();
-        if !takes.is_zero() {
-            tokio::time::sleep(takes).await;
-        }
-        if let Some(message) = controller.argo.cluster.faults.argo.sync_error() {
-            let reason = format!("one or more objects failed to apply, reason: {message}");
-            return End { phase: "Failed", message: reason };
-        }
-        let managed = compare::pair(self, app, &target.objects);
-        let selected: Vec<&Managed> = managed.iter().filter(|one| is_selected(one, &sync["resources"])).collect();
-        let (results, failure) = self.write(app, &sync, &selected);
-        state["syncResult"]["resources"] = json!(results);
-        if let Some(reason) = failure {
-            return End { phase: "Failed", message: format!("one or more objects failed to apply, reason: {reason}") };
-        }
-        let partial = sync["resources"].as_array().is_some_and(|resources| !resources.is_empty());
-        if sync["dryRun"] != true && !partial {
-            self.add_history(app, &target, &sources, state);
-        }
-        End { phase: "Succeeded", message: "successfully synced (all tasks run)".into() }
-    }
-
-    /// Applies and prunes; what became of each object, and the first failure.
-    fn write(&self, app: &Value, sync: &Value, selected: &[&Managed]) -> (Vec<Value>, Option<String>) {
-        let store = &self.controller.argo.cluster.store;
-        let dry = sync["dryRun"] == true;
-        let namespace = app["spec"]["destination"]["namespace"].as_str().unwrap_or_default();
-        let options = sync["syncOptions"].as_array().map_or(&[][..], Vec::as_slice);
-        let creates = options.iter().any(|option| option == "CreateNamespace=true");
-        if creates && !dry && !namespace.is_empty() {
-            let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace},
-                                "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"}});
-            // It may be there.
-            let _ = store.create("namespaces", object);
-        }
-        let (mut results, mut failure) = (Vec::new(), None);
-        for one in selected {
-            let identity = &one.identity;
-            let prunes = one.target.is_none();
-            let (status, message) = if prunes && sync["prune"] != true {
-                ("PruneSkipped", "ignored (requires pruning)".to_owned())
-            } else if dry {
-                ("Synced", format!("{} configured (dry run)", identity.short()))
-            } else if prunes {
-                let _ = store.delete(&identity.resource(), &identity.namespace, &identity.name);
-                ("Pruned", "pruned".to_owned())
-            } else {
-                match live::apply(store, one) {
-                    Ok(message) => ("Synced", message),
-                    Err(message) => {
-                        failure.get_or_insert_with(|| message.clone());
-                        ("SyncFailed", message)
-                    }
-                }
-            };
-            results.push(json!({
-                "group": identity.group,
-                "hookPhase": if status == "SyncFailed" { "Failed" } else { "Running" },
-                "kind": identity.kind,
-                "message": message,
-                "name": identity.name,
-                "namespace": identity.namespace,
-                "status": status,
-                "syncPhase": "Sync",
-                "version": identity.version,
-            }));
-        }
-        (results, failure)
-    }
-
-    /// The entry of a full sync, in a patch of its own before the operation is complete.
-    fn add_history(&self, app: &Value, target: &Target, sources: &[Value], state: &Value) {
-        let controller = &self.controller;
-        let mut history = app["status"]["history"].as_array().cloned().unwrap_or_default();
-        let id = history.last().and_then(|last| last["id"].as_i64()).map_or(0, |last| last + 1);
-        let mut entry = json!({
-            "deployStartedAt": state["startedAt"],
-            "deployedAt": rfc3339(controller.now()),
-            "id": id,
-        });
-        if controller.version.at_least(2, 11) {
-            entry["initiatedBy"] = match &state["operation"]["initiatedBy"] {
-                Value::Null => json!({}),
-                own => own.clone(),
-            };
-        }
-        if is_multi_source(&app["spec"]) {
-            entry["revisions"] = json!(target.revisions);
-            entry["sources"] = json!(sources);
-        } else {
-            entry["revision"] = json!(target.revisions[0]);
-            entry["source"] = single_source(&app["spec"]);
-        }
-        history.push(entry);
-        let limit = app["spec"]["revisionHistoryLimit"].as_u64().unwrap_or(10) as usize;
-        let dropped = history.len().saturating_sub(limit);
-        history.drain(..dropped);
-        let patch = json!({"status": {"history": history}});
-        apply(&controller.argo.cluster.store, &self.namespace, &self.name, &patch);
-    }
 }
 
-fn is_selected(managed: &Managed, resources: &Value) -> bool {
-    let Some(resources) = resources.as_array().filter(|resources| !resources.is_empty()) else { return true };
-    let identity = &managed.identity;
-    resources.iter().any(|one| {
-        let group = one["group"].as_str().unwrap_or_default();
-        one["kind"] == identity.kind.as_str() && one["name"] == identity.name.as_str() && group == identity.group
-    })
+/// The refresh after an operation, by version.
+fn level_after(version: Version, automated: bool) -> Level {
+    // v3.3.0 is the one release of its line that had not taken it over.
+    let by_initiator = version.since(&[(3, 2, 7), (3, 3, 1)]);
+    if !version.at_least(2, 12) || (by_initiator && automated) { Level::Latest } else { Level::ForceResolve }
 }
 
 /// The pause before attempt `retries` + 1: 5 s, doubled each time, at most 3 minutes, unless the policy says otherwise.
@@ -316,4 +154,37 @@ fn backoff(policy: &Value, retries: i64) -> Duration {
     let factor = policy["factor"].as_f64().unwrap_or(2.0);
     let wait = read("duration", 5).as_secs_f64() * factor.powi(retries.max(0) as i32);
     Duration::from_secs_f64(wait.min(read("maxDuration", 180).as_secs_f64()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_looked_at_after_a_sync_depends_on_version_and_initiator() {
+        let levels = |tag| {
+            let version = Version::of_tag(tag);
+            (level_after(version, true), level_after(version, false))
+        };
+        let (cached, forced) = (Level::Latest, Level::ForceResolve);
+        for (tag, expected) in [
+            ("v2.11.0", (cached, cached)),
+            ("v2.12.0", (forced, forced)),
+            ("v3.2.6", (forced, forced)),
+            ("v3.2.7", (cached, forced)),
+            ("v3.3.0", (forced, forced)),
+            ("v3.3.1", (cached, forced)),
+            ("v3.5.1", (cached, forced)),
+        ] {
+            assert_eq!(levels(tag), expected, "{tag}");
+        }
+    }
+
+    #[test]
+    fn the_pause_between_attempts_doubles_up_to_its_limit() {
+        let seconds = |policy: &Value, retries| backoff(policy, retries).as_secs();
+        assert_eq!([0, 1, 2, 9].map(|retries| seconds(&Value::Null, retries)), [5, 10, 20, 180]);
+        let policy = json!({"duration": "1s", "factor": 3, "maxDuration": "4s"});
+        assert_eq!([0, 1, 2].map(|retries| seconds(&policy, retries)), [1, 3, 4]);
+    }
 }
