@@ -21,10 +21,12 @@ mod repo_server;
 mod semver;
 mod server;
 pub mod settings;
+mod startup;
 pub mod version;
 pub mod webhook;
 
 pub use faults::ArgoFaults;
+pub use startup::startup_log;
 
 /// What the parts of Argo CD share.
 pub(crate) struct Argo {
@@ -86,11 +88,6 @@ async fn follow(argo: Arc<Argo>, component: Component) {
             return;
         }
     }
-}
-
-/// The lines that the container prints when it starts.
-pub fn startup_log(process: &Process) -> Vec<String> {
-    settings::startup_log(process)
 }
 
 /// A number from 0 up to 1, for pauses that are random in Argo CD, too.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::{
-    argocd::{version::Version, webhook::matching::serves},
+    argocd::{version::Version, webhook::namespaces::serves},
     store::Store,
 };
 

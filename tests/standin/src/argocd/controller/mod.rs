@@ -28,7 +28,7 @@ use super::{
     manifests::tracked_by,
     settings::{self, ControllerSettings},
     version::Version,
-    webhook::matching::serves,
+    webhook::namespaces::serves,
 };
 use crate::{
     processes::{Component, Process},

@@ -9,9 +9,10 @@ use std::{
 use serde_json::{Value, json};
 
 use super::{
-    answer::Payload,
     event::{Push, push},
-    matching::{Matcher, Verdict, judge_image, panics, serves, url_pattern},
+    matching::{Matcher, Verdict, judge_image, panics, url_pattern},
+    namespaces::serves,
+    parsers::Payload,
 };
 use crate::argocd::{
     Argo,

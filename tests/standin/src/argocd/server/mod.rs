@@ -1,6 +1,9 @@
 //! argocd-server: one listener for each of its containers, with TLS and plain HTTP on one port, and the webhook behind
 //! it (argo-cd v3.5.1 server/server.go).
 
+mod built;
+mod certificate;
+
 use std::{
     io,
     net::{Ipv4Addr, SocketAddr},
@@ -8,18 +11,13 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicBool, Ordering},
     },
-    time::Duration,
 };
 
 use axum::body::Body;
-use base64::{Engine, engine::general_purpose::STANDARD};
 use futures::StreamExt;
 use hyper::{Request, Response, StatusCode, body::Incoming, header, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
-use rustls::{
-    ServerConfig,
-    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
-};
+use rustls::ServerConfig;
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -29,21 +27,18 @@ use tokio::{
 };
 use tokio_rustls::TlsAcceptor;
 
+use self::{built::Built, certificate::Tls};
 use super::{
     Argo,
     log::{Level, Logger},
-    manifests::secret_value,
-    random,
-    settings::{bool_setting, setting},
+    settings::setting,
     version::Version,
-    webhook::{self, Answer, Handler, Payload, Secrets},
+    webhook::{self, Answer, Handler, Payload},
 };
-use crate::{certificates, processes::Process};
+use crate::processes::Process;
 
 /// How many payloads wait at most.
 const QUEUE: usize = 50_000;
-/// How long the listeners are closed while the server restarts inside its process.
-const RESTART: Duration = Duration::from_millis(20);
 
 /// One container of argocd-server.
 struct Server {
@@ -57,20 +52,6 @@ struct Server {
     /// A panic that nothing catches ends the process.
     crash: Notify,
     root: String,
-}
-
-/// A certificate and its key as they are in the Secret, and what is made of them.
-struct Tls {
-    pem: (String, String),
-    config: Arc<ServerConfig>,
-}
-
-/// What is read when the HTTP server is built.
-struct Built {
-    secrets: Secrets,
-    /// `url` in `argocd-cm`.
-    url: Value,
-    limit_mb: u64,
 }
 
 /// Runs one container of argocd-server until it is dropped.
@@ -94,7 +75,7 @@ async fn serve(argo: Arc<Argo>, process: &Process, listener: TcpListener) {
         logger: Logger::of(process),
         jitter: Mutex::default(),
     });
-    let (built, tls) = (Mutex::new(Arc::new(build(&handler))), Mutex::new(tls(&handler)));
+    let (built, tls) = (Mutex::new(Arc::new(built::build(&handler))), Mutex::new(certificate::read(&handler)));
     let root = setting(process, "rootpath", "ARGOCD_SERVER_ROOTPATH").unwrap_or_default();
     let root = if root.trim_matches('/').is_empty() { String::new() } else { format!("/{}", root.trim_matches('/')) };
     let server =
@@ -132,56 +113,6 @@ impl Open {
 impl Drop for Open {
     fn drop(&mut self) {
         self.argo.cluster.endpoints.close(&self.namespace, &self.pod);
-    }
-}
-
-fn build(handler: &Handler) -> Built {
-    let (store, install, version) = (&handler.argo.cluster.store, &handler.process.namespace, handler.version);
-    let secrets = Secrets::read(store, install, version, &mut |warning| {
-        handler.logger.print(Level::Warning, &warning, &[]);
-    });
-    if version.at_least(3, 5) && secrets.github.is_empty() {
-        let message = "GHCR webhook secret is not configured; incoming webhook events will not be validated";
-        handler.logger.print(Level::Warning, message, &[]);
-    }
-    handler.read_jitter();
-    let default_mb = if version.at_least(2, 14) { 50 } else { 1024 };
-    let config = store.get("configmaps", install, "argocd-cm").unwrap_or_default();
-    let limit_mb = config["data"]["webhook.maxPayloadSizeMB"].as_str().and_then(|text| text.parse().ok());
-    Built { secrets, url: config["data"]["url"].clone(), limit_mb: limit_mb.unwrap_or(default_mb) }
-}
-
-/// The certificate in `argocd-server-tls`, else in `argocd-secret`, else a new one that is put there.
-fn tls(handler: &Handler) -> Option<Tls> {
-    let (store, install) = (&handler.argo.cluster.store, &handler.process.namespace);
-    if bool_setting(&handler.process, "insecure", "ARGOCD_SERVER_INSECURE") {
-        return None;
-    }
-    let pair = |secret: &Value| Some((secret_value(secret, "tls.crt")?, secret_value(secret, "tls.key")?));
-    let secrets = ["argocd-server-tls", "argocd-secret"];
-    let found = secrets.iter().find_map(|name| Tls::of(pair(&store.get("secrets", install, name)?)?));
-    found.or_else(|| {
-        let mut names = vec!["localhost".to_owned(), "argocd-server".to_owned()];
-        names.extend(["", ".svc", ".svc.cluster.local"].map(|domain| format!("argocd-server.{install}{domain}")));
-        let (certificate, key) = certificates::self_signed(&names);
-        let _ = store.update("secrets", install, "argocd-secret", |secret| {
-            secret["data"]["tls.crt"] = json!(STANDARD.encode(&certificate));
-            secret["data"]["tls.key"] = json!(STANDARD.encode(&key));
-            Ok(())
-        });
-        Tls::of((certificate, key))
-    })
-}
-
-impl Tls {
-    fn of(pem: (String, String)) -> Option<Tls> {
-        let chain: Vec<_> = CertificateDer::pem_slice_iter(pem.0.as_bytes()).collect::<Result<_, _>>().ok()?;
-        let key = PrivateKeyDer::from_pem_slice(pem.1.as_bytes()).ok()?;
-        let builder = ServerConfig::builder_with_provider(certificates::provider());
-        let versions = builder.with_safe_default_protocol_versions().ok()?;
-        let mut config = versions.with_no_client_auth().with_single_cert(chain, key).ok()?;
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Some(Tls { pem, config: Arc::new(config) })
     }
 }
 
@@ -227,72 +158,6 @@ impl Server {
                 self.crash.notify_one();
             }
         }
-    }
-
-    /// Restarts the server inside its process when something that it watches has changed.
-    async fn follow_settings(self: Arc<Self>) {
-        let Handler { argo, process, .. } = &*self.handler;
-        let store = &argo.cluster.store;
-        let mut newest = store.newest();
-        let mut seen = 0;
-        loop {
-            let now = *newest.borrow_and_update();
-            let changed = |resource| store.since(resource, seen).is_none_or(|events| !events.is_empty());
-            if changed("secrets") || changed("configmaps") {
-                self.follow_certificate();
-                if let Some(what) = self.reload_reason() {
-                    let own = argo.cluster.faults.argo.reload_delay(&process.pod);
-                    let usual = argo.cluster.options.secret_reload.mul_f64(0.5 + random());
-                    tokio::time::sleep(own.unwrap_or(usual)).await;
-                    self.handler.logger.info(&format!("{what} modified. restarting"), &[]);
-                    self.restart().await;
-                    continue;
-                }
-            }
-            seen = now;
-            if newest.changed().await.is_err() {
-                return;
-            }
-        }
-    }
-
-    /// What has changed since the server was built, if that is a reason to build it anew.
-    fn reload_reason(&self) -> Option<&'static str> {
-        let Handler { argo, process, version, .. } = &*self.handler;
-        let (store, install) = (&argo.cluster.store, &process.namespace);
-        let object = |resource: &str, name: &str| store.get(resource, install, name).unwrap_or_default();
-        // Objects without this label do not notify: the ConfigMap never did, the Secret does not since v3.5.
-        let is_part = |object: &Value| object["metadata"]["labels"]["app.kubernetes.io/part-of"] == "argocd";
-        let built = self.built();
-        let config = object("configmaps", "argocd-cm");
-        if is_part(&config) && config["data"]["url"] != built.url {
-            return Some("url");
-        }
-        if version.at_least(3, 5) && !is_part(&object("secrets", "argocd-secret")) {
-            return None;
-        }
-        built.secrets.reload_reason(&Secrets::read(store, install, *version, &mut |_| {}))
-    }
-
-    fn follow_certificate(&self) {
-        let new = tls(&self.handler);
-        let mut tls = self.tls.lock().expect("no thread panics while it holds the certificate");
-        if new.as_ref().map(|tls| &tls.pem) != tls.as_ref().map(|tls| &tls.pem) {
-            self.handler.logger.info("tls certificate modified. reloading certificate", &[]);
-            *tls = new;
-        }
-    }
-
-    async fn restart(&self) {
-        if self.handler.version.at_least(2, 14) {
-            self.handler.logger.info("API Server received signal: GracefulRestartSignal", &[]);
-        }
-        self.restarting.store(true, Ordering::SeqCst);
-        tokio::time::sleep(RESTART).await;
-        let built = Arc::new(build(&self.handler));
-        *self.built.lock().expect("no thread panics while it holds the settings") = built;
-        self.restarting.store(false, Ordering::SeqCst);
-        self.announce();
     }
 
     /// One connection; the first byte tells TLS from HTTP.
