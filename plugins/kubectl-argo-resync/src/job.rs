@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::ConfigMap;
 use kit::{
     cluster::{Ask, Cluster},
     error::Error,
@@ -25,7 +26,7 @@ use crate::{
     plan::{Change, Pods},
     preflight,
     refresh::{self, Refreshed},
-    restart::{self, Deadline},
+    restart::{self, Deadline, Mode},
     rollout::{self, Rollout},
     targets::{self, Targets},
     undo,
@@ -100,10 +101,10 @@ impl Job<'_> {
     pub async fn run(&mut self) -> Result<(), Error> {
         if self.settles_first() {
             self.settle().await?;
-            self.decide_restarts()?;
+            self.decide_restarts().await?;
         }
         if self.change.is_change() {
-            self.install.config = write(self.cluster, &self.change.patch()).await?;
+            self.install.config = write(self.cluster, &self.change.patch(), Mode::Real).await?;
             self.done.written = true;
             self.talk.say(format!("{}/{CONFIG}: {}", self.cluster.namespace, self.change.words()));
         }
@@ -141,13 +142,16 @@ impl Job<'_> {
         if waited { self.observe().await } else { Ok(()) }
     }
 
-    /// Decides which workloads have to be restarted.
+    /// Decides which workloads have to be restarted, and lets the API server rehearse all writes.
     ///
     /// # Errors
-    /// When a restart that is needed would replace no pod; exit code 2.
-    pub fn decide_restarts(&mut self) -> Result<(), Error> {
-        if !self.args.changes() || self.args.no_restart {
+    /// When a restart that is needed would replace no pod (exit code 2), and what the API server would refuse.
+    pub async fn decide_restarts(&mut self) -> Result<(), Error> {
+        if !self.args.changes() {
             return Ok(());
+        }
+        if self.args.no_restart {
+            return self.rehearse().await;
         }
         let all = |known: Vec<Option<bool>>| match known {
             known if known.contains(&Some(false)) => Some(false),
@@ -171,11 +175,28 @@ impl Job<'_> {
             Component::RepoServer => repo_server.need_restart() || stale,
         };
         self.restarts = ORDER.into_iter().filter(|component| self.args.restart || needed(*component)).collect();
-        self.restarts.iter().try_for_each(|component| preflight::restarts(&self.install, *component))
+        self.restarts.iter().try_for_each(|component| preflight::restarts(&self.install, *component))?;
+        self.rehearse().await
+    }
+
+    async fn rehearse(&self) -> Result<(), Error> {
+        if self.args.dry_run {
+            return Ok(());
+        }
+        if self.change.is_change() {
+            write(self.cluster, &self.change.patch(), Mode::Rehearsal).await?;
+        }
+        for component in &self.restarts {
+            let workload = self.install.workload(*component);
+            restart::start(self.cluster, workload, Mode::Rehearsal).await?;
+            // The rollout is watched by this.
+            install::again(self.cluster, workload).await?;
+        }
+        Ok(())
     }
 
     async fn restart(&mut self, component: Component) -> Result<(), Error> {
-        restart::start(self.cluster, self.install.workload(component)).await?;
+        restart::start(self.cluster, self.install.workload(component), Mode::Real).await?;
         self.done.restarted.push(component);
         self.talk.say(format!("{}: restarted", self.install.workload(component)));
         self.finish(component).await
@@ -304,8 +325,8 @@ impl Job<'_> {
 ///
 /// # Errors
 /// As [`Cluster::call`].
-pub async fn write(cluster: &Cluster, patch: &Value) -> Result<k8s_openapi::api::core::v1::ConfigMap, Error> {
+pub async fn write(cluster: &Cluster, patch: &Value, mode: Mode) -> Result<ConfigMap, Error> {
     let api = Api::namespaced(cluster.client.clone(), &cluster.namespace);
     let ask = Ask { verb: "patch", resource: "configmaps", namespace: &cluster.namespace, name: CONFIG };
-    Ok(restart::merge(cluster, &api, ask, patch).await?)
+    Ok(restart::merge(cluster, &api, ask, patch, mode).await?)
 }

@@ -36,15 +36,25 @@ pub fn patch() -> Value {
     json!({"spec": {"template": {"metadata": {"annotations": {RESTARTED_AT: now}}}}})
 }
 
+/// Whether the API server is to keep what it is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// It says what it would answer, and keeps nothing (`dryRun=All`): rights and admission are found out so.
+    Rehearsal,
+    /// It does.
+    Real,
+}
+
 /// Makes the API server merge a patch; conflicts are tried again.
 ///
 /// # Errors
 /// As [`Cluster::call`].
-pub async fn merge<K>(cluster: &Cluster, api: &Api<K>, ask: Ask<'_>, patch: &Value) -> Result<K, Refused>
+pub async fn merge<K>(cluster: &Cluster, api: &Api<K>, ask: Ask<'_>, patch: &Value, mode: Mode) -> Result<K, Refused>
 where
     K: Clone + std::fmt::Debug + serde::de::DeserializeOwned,
 {
-    let params = PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };
+    let dry_run = mode == Mode::Rehearsal;
+    let params = PatchParams { field_manager: Some(FIELD_MANAGER.into()), dry_run, ..PatchParams::default() };
     let patch = Patch::Merge(patch);
     let mut left = TRIES;
     loop {
@@ -62,12 +72,12 @@ where
 ///
 /// # Errors
 /// As [`Cluster::call`].
-pub async fn start(cluster: &Cluster, workload: &Workload) -> Result<(), Error> {
+pub async fn start(cluster: &Cluster, workload: &Workload, mode: Mode) -> Result<(), Error> {
     let name = workload.name();
     let ask = Ask { verb: "patch", resource: workload.kind.resource(), namespace: &cluster.namespace, name };
     match workload.kind {
-        Kind::Deployment => merge(cluster, &install::deployments(cluster), ask, &patch()).await.map(drop)?,
-        Kind::StatefulSet => merge(cluster, &install::stateful_sets(cluster), ask, &patch()).await.map(drop)?,
+        Kind::Deployment => merge(cluster, &install::deployments(cluster), ask, &patch(), mode).await.map(drop)?,
+        Kind::StatefulSet => merge(cluster, &install::stateful_sets(cluster), ask, &patch(), mode).await.map(drop)?,
     }
     Ok(())
 }

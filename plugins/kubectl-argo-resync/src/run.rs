@@ -126,7 +126,7 @@ async fn prepare<'a>(
         done: Done::default(),
     };
     if args.dry_run || !job.settles_first() {
-        job.decide_restarts()?;
+        job.decide_restarts().await?;
     }
     Ok(job)
 }

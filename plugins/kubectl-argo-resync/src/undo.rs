@@ -5,7 +5,7 @@ use kit::{cluster::DEFAULT_NAMESPACE, error::Error};
 use crate::{
     job::{self, Job},
     origin::CONFIG,
-    restart::{self, Deadline},
+    restart::{self, Deadline, Mode},
     wanted::{self, Wanted},
 };
 
@@ -32,11 +32,11 @@ pub async fn after(job: &mut Job<'_>, error: Error) -> Error {
 }
 
 async fn roll_back(job: &mut Job<'_>) -> Result<(), Error> {
-    job.install.config = job::write(job.cluster, &job.change.undone().patch()).await?;
+    job.install.config = job::write(job.cluster, &job.change.undone().patch(), Mode::Real).await?;
     // What was left of the time is the failure's.
     job.deadline = Deadline::new(job.args.timeout);
     for component in job.done.restarted.clone() {
-        restart::start(job.cluster, job.install.workload(component)).await?;
+        restart::start(job.cluster, job.install.workload(component), Mode::Real).await?;
         job.finish(component).await?;
     }
     job.observe().await

@@ -8,7 +8,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use standin::{Options, Standin, processes::Component};
+use standin::{Options, Request, Standin, processes::Component};
 
 pub const APPLICATIONS: &str = "applications.argoproj.io";
 pub const CONTROLLER: &str = "argocd-application-controller";
@@ -88,9 +88,10 @@ pub fn env(standin: &Standin, component: Component, variable: &str) -> Vec<Optio
     standin.cluster().processes.of(component).into_iter().map(|process| process.env.get(variable).cloned()).collect()
 }
 
-/// `METHOD /path` of every request that changes something.
+/// `METHOD /path` of every request that changes something; a dry run does not.
 pub fn writes(standin: &Standin) -> Vec<String> {
-    let all = standin.requests().into_iter().filter(|request| request.method != "GET");
+    let changes = |request: &Request| request.method != "GET" && !request.query.contains("dryRun=All");
+    let all = standin.requests().into_iter().filter(changes);
     all.map(|request| format!("{} {}", request.method, request.path)).collect()
 }
 

@@ -6,7 +6,7 @@ use std::{
 };
 
 use serde_json::json;
-use standin::{Options, Standin, processes::Component};
+use standin::{Options, Request, Standin, processes::Component};
 
 use crate::bench::{
     CONTROLLER, Ended, REPO_SERVER, app, command, config, env, make, owned, repository, run, writes, writes_to,
@@ -100,11 +100,20 @@ fn a_jitter_alone_restarts_the_controller_alone() {
 fn an_interrupt_prints_what_was_done() {
     let standin = Standin::with(Options { pod_start: Duration::from_secs(5), ..Options::default() });
     for (signal, code) in [("-INT", 130), ("-TERM", 143)] {
-        let before = writes(&standin).len();
+        let of_repo_server = |request: &Request| request.path.ends_with("/deployments/argocd-repo-server");
+        let restarts = || writes_to(&standin, REPO_SERVER);
+        let before = restarts();
+        // The rollout is looked at after the restart.
+        let waits = || {
+            let last = standin.requests().into_iter().rfind(of_repo_server);
+            restarts() > before && last.is_some_and(|request| request.method == "GET")
+        };
         let mut child =
             command(&standin, &["30s", "--restart"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        assert!(reaches(&standin, &mut child, before, 1));
-        std::thread::sleep(Duration::from_millis(300));
+        while !waits() {
+            assert!(child.try_wait().unwrap().is_none());
+            std::thread::sleep(Duration::from_millis(5));
+        }
         let id = child.id().to_string();
         assert!(std::process::Command::new("kill").args([signal, &id]).status().unwrap().success());
         let object = Ended::of(child.wait_with_output().unwrap()).object(code);

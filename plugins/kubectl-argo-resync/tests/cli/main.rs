@@ -9,5 +9,6 @@ mod keys;
 mod lines;
 mod refreshes;
 mod reports;
+mod rights;
 mod rollouts;
 mod undoing;
