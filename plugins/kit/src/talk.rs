@@ -39,8 +39,7 @@ pub struct TalkArgs {
 }
 
 /// What the environment says about the messages, for `--help` and the man pages.
-pub const ENVIRONMENT: &str = "\
-  NO_COLOR    when set, no colours
+pub const ENVIRONMENT: &str = "  NO_COLOR    when set, no colours
   TERM        `dumb`: no colours, and no line that is drawn over";
 
 /// A voice on stderr.
