@@ -137,6 +137,7 @@ fn missing_rights_are_4_and_an_unreachable_remote_is_3() {
     let gone = server(None);
     for (url, ssh, code, outcome) in [
         (format!("http://{unauthorized}/r"), "", 4, "denied"),
+        (format!("http://user:hunter2@{unauthorized}/r"), "", 4, "denied"),
         (format!("http://{forbidden}/r"), "", 4, "denied"),
         ("git@host:r".into(), "echo 'git@host: Permission denied (publickey).' >&2; exit 255;", 4, "denied"),
         ("git@host:r".into(), "echo 'Host key verification failed.' >&2; exit 255;", 3, "push-failed"),
@@ -154,7 +155,9 @@ fn missing_rights_are_4_and_an_unreachable_remote_is_3() {
         if !ssh.is_empty() {
             command.env("GIT_SSH_COMMAND", ssh);
         }
-        let object = Outcome::new(command.arg("evt-push").args(SET).output().unwrap()).failed(code, outcome);
+        let ended = Outcome::new(command.args(["evt-push", "-v"]).args(SET).output().unwrap());
+        assert!(!format!("{ended:?}").contains("hunter2"), "{ended:?}");
+        let object = ended.failed(code, outcome);
         only_committed(&repo, &object, &before);
     }
 }
@@ -349,33 +352,32 @@ fn confirm_waits_until_readers_see_the_commit() {
 
 #[test]
 fn an_interrupt_ends_git_and_prints_what_was_learned() {
-    for (signal, code) in [("INT", 130), ("TERM", 143)] {
+    for (signal, code, hook) in [("INT", 130, "pre-push"), ("TERM", 143, "pre-push"), ("TERM", 143, "pre-commit")] {
         let repo = Repo::new();
         let before = repo.head();
-        let waiting = repo.dir.path().join("waiting");
         Command::new("mkfifo").arg(repo.dir.path().join("never")).status().unwrap();
-        repo.hook(&repo.work(), "pre-push", "touch \"$HOME/waiting\"; read x < \"$HOME/never\"");
+        repo.hook(&repo.work(), hook, "touch \"$HOME/waiting\"; read x < \"$HOME/never\"");
         let mut command = Command::new(env!("CARGO_BIN_EXE_git-evt-push"));
         for (name, value) in repo.command(&repo.work()).get_envs() {
             value.map(|value| command.env(name, value));
         }
-        let child = command
-            .args(SET)
-            .current_dir(repo.work())
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        await_file(&waiting);
+        command.args(SET).current_dir(repo.work()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let child = command.spawn().unwrap();
+        await_file(&repo.dir.path().join("waiting"));
         Command::new("kill").args([format!("-{signal}"), child.id().to_string()]).status().unwrap();
         let output = child.wait_with_output().unwrap();
         // The hook is git's child, and still waits.
         fs::OpenOptions::new().write(true).open(repo.dir.path().join("never")).unwrap();
         let object = Outcome::new(output).failed(code, "interrupted");
-        assert_eq!(object["local_commit"], repo.head());
-        assert_eq!((repo.remote("main"), repo.git(["status", "--porcelain"])), (before, String::new()));
-        fs::remove_file(repo.path(".git/hooks/pre-push")).unwrap();
+        assert_eq!(repo.remote("main"), before);
+        if hook == "pre-push" {
+            assert_eq!(object["local_commit"], repo.head());
+            assert_eq!(repo.git(["status", "--porcelain"]), "");
+        } else {
+            assert_eq!((repo.head(), object.get("local_commit")), (before, None));
+            assert_eq!(repo.git(["status", "--porcelain"]), "M  app.yaml");
+        }
+        fs::remove_file(repo.path(&format!(".git/hooks/{hook}"))).unwrap();
         repo.evt(SET).pushed();
     }
 }

@@ -169,6 +169,7 @@ impl Repo {
             .env("HOME", self.dir.path())
             .env("GIT_CONFIG_GLOBAL", "/dev/null")
             .env("GIT_CONFIG_NOSYSTEM", "1")
+            .env_remove("SSH_ASKPASS")
             .env("GIT_AUTHOR_NAME", "Tester")
             .env("GIT_AUTHOR_EMAIL", "tester@example.com")
             .env("GIT_COMMITTER_NAME", "Tester")
