@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use kit::error::Error;
 use serde_json::{Value, json};
 
-use crate::git::{Answer, Git};
+use crate::{answer::Answer, git::Git};
 
 /// The most commits that are listed: the limit of GitHub's own push event is close to it.
 pub const LIMIT: usize = 2000;

@@ -4,7 +4,7 @@ use std::{
     ffi::{OsStr, OsString},
     io::{self, IsTerminal},
     path::PathBuf,
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{Arc, OnceLock},
     thread,
     time::{Duration, Instant},
 };
@@ -12,7 +12,11 @@ use std::{
 use duct::{Expression, Handle, unix::HandleExt};
 use kit::{command::interrupted, error::Error, exit::Exit, talk::Talk};
 
-use crate::pipe::Pipe;
+use crate::{
+    answer::Answer,
+    pipe::{Pipe, Words},
+    stop::{SIGTERM, Stop},
+};
 
 /// How long git may take to leave once it was asked to, and the end of its output to come once it has.
 const LEAVING: Duration = Duration::from_secs(2);
@@ -23,41 +27,6 @@ const SILENCE: Duration = Duration::from_millis(200);
 /// When a wait is worth a word.
 const SLOW: Duration = Duration::from_secs(2);
 
-const SIGTERM: i32 = 15;
-
-/// What a git command left behind.
-#[derive(Clone, Debug)]
-pub struct Answer {
-    /// The exit status; `None` when a signal ended it.
-    pub status: Option<i32>,
-    /// Everything on stdout.
-    pub stdout: Vec<u8>,
-    /// Everything on stderr; empty where they went to the user directly.
-    pub stderr: String,
-}
-
-impl Answer {
-    /// Whether git ended with 0.
-    pub fn ok(&self) -> bool {
-        self.status == Some(0)
-    }
-
-    /// Stdout as text without the line break at its end.
-    pub fn line(&self) -> String {
-        String::from_utf8_lossy(&self.stdout).trim_end_matches('\n').to_owned()
-    }
-
-    /// Git's reason: its last `fatal:` or `error:` line, else its last line.
-    pub fn reason(&self) -> String {
-        let lines = || self.stderr.lines().map(str::trim).filter(|line| !line.is_empty());
-        let told = lines().rev().find_map(|line| line.strip_prefix("fatal: ").or(line.strip_prefix("error: ")));
-        match told.or(lines().next_back()) {
-            Some(line) => line.to_owned(),
-            None => self.status.map_or("it was ended by a signal".into(), |status| format!("it ended with {status}")),
-        }
-    }
-}
-
 /// Runs git. One command at a time; [`Stop`] ends it.
 #[derive(Debug)]
 pub struct Git {
@@ -67,32 +36,6 @@ pub struct Git {
     timeout: Duration,
     /// When the remote was first talked to: the time before that is the user's own.
     begun: OnceLock<Instant>,
-}
-
-/// Ends the git command that runs and prevents the next.
-#[derive(Clone, Debug, Default)]
-pub struct Stop(Arc<Mutex<Running>>);
-
-#[derive(Debug, Default)]
-struct Running {
-    stopped: bool,
-    handle: Option<Arc<Handle>>,
-}
-
-impl Stop {
-    /// Asks git to leave, as SIGTERM does: git removes its lock files then.
-    pub fn stop(&self) {
-        let mut running = self.lock();
-        running.stopped = true;
-        if let Some(handle) = &running.handle {
-            // It may have ended by itself in this moment.
-            let _ = handle.send_signal(SIGTERM);
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Running> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Git {
@@ -171,7 +114,7 @@ impl Git {
     /// When git cannot be started.
     pub fn undo<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Result<Answer, Error> {
         let output = captured(&self.command(args)).stdin_null().run();
-        output.map(answer).map_err(|error| self.cannot_run(&error))
+        output.map(Answer::from).map_err(|error| self.cannot_run(&error))
     }
 
     /// Waits, unless the command is interrupted or its time is over first.
@@ -199,7 +142,7 @@ impl Git {
     /// Runs a command to its end.
     fn run(&self, command: &Expression) -> Result<Answer, Error> {
         let handle = self.start(command)?;
-        let result = handle.wait().cloned().map(answer);
+        let result = handle.wait().cloned().map(Answer::from);
         self.end(result)
     }
 
@@ -212,20 +155,13 @@ impl Git {
         let ((stdout, out), (stderr, err)) = (pipe()?, pipe()?);
         // The command holds the writing ends, and has to be gone for the reading ends to end.
         let handle = self.start(&quiet(command).stdout_file(out).stderr_file(err))?;
-        let mut heard = Vec::new();
-        let mut said = 0;
+        let mut words = Words::default();
         let mut hear = |bytes: Vec<u8>| {
-            heard.extend(bytes);
-            while let Some(end) = heard[said..].iter().position(|byte| *byte == b'\n') {
-                let line = String::from_utf8_lossy(&heard[said..said + end]);
-                // Of a progress line only the last state is worth a line.
-                if let Some(text) =
-                    line.rsplit('\r').find(|part| !part.trim().is_empty()).filter(|_| silent_limit.is_none())
-                {
-                    self.talk.say(text);
+            words.add(&bytes, |line| {
+                if silent_limit.is_none() {
+                    self.talk.say(line);
                 }
-                said += end + 1;
-            }
+            });
         };
         let mut leaving: Option<Instant> = None;
         let ended = loop {
@@ -237,8 +173,9 @@ impl Git {
             }
             // Most pushes are over before there is anything to say.
             if silent_limit.is_none() && begun.elapsed() > SLOW {
-                let seconds = begun.elapsed().as_secs();
-                self.talk.status("waiting for the remote", &format!("{seconds} s, {} s left", left().as_secs()));
+                let limit =
+                    if self.timeout.is_zero() { String::new() } else { format!(", {} s left", left().as_secs()) };
+                self.talk.status("waiting for the remote", &format!("{} s{limit}", begun.elapsed().as_secs()));
             }
             match leaving {
                 None if left().is_zero() => {
@@ -255,7 +192,7 @@ impl Git {
         let by_itself = ended.as_ref().is_ok_and(|status| status.code().is_some());
         let stdout = stdout.rest(if by_itself { LEAVING } else { SILENCE });
         hear(stderr.rest(SILENCE));
-        let stderr = String::from_utf8_lossy(&heard).into_owned();
+        let stderr = words.text();
         let answer = self.end(ended.map(|status| Answer { status: status.code(), stdout, stderr }))?;
         self.talk.clear();
         if !answer.ok() && left().is_zero() {
@@ -286,11 +223,6 @@ impl Git {
     fn cannot_run(&self, error: &io::Error) -> Error {
         Error::unknown("cannot-run-git", format!("cannot run {}: {error}", self.program.display()))
     }
-}
-
-fn answer(output: std::process::Output) -> Answer {
-    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-    Answer { status: output.status.code(), stdout: output.stdout, stderr }
 }
 
 fn captured(command: &Expression) -> Expression {

@@ -10,6 +10,7 @@
 //! Exit codes: 0 pushed; 1 rejected, refused by a hook, nothing to push; 2 fix the call (nothing was changed then); 3
 //! git failed for another reason; 4 not allowed; 124 the time is over; 130 and 143 interrupted.
 
+mod answer;
 mod args;
 mod commits;
 mod config;
@@ -27,6 +28,7 @@ mod record;
 mod refusal;
 mod repository;
 mod retry;
+mod stop;
 mod target;
 mod url;
 
@@ -38,10 +40,7 @@ use kit::{
 };
 use serde_json::{Map, json};
 
-use crate::{
-    args::Args,
-    git::{Git, Stop},
-};
+use crate::{args::Args, git::Git, stop::Stop};
 
 fn main() -> ExitCode {
     kit::command::run(|args: &Args| &args.talk, run)

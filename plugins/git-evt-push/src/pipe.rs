@@ -47,3 +47,46 @@ impl Pipe {
         bytes
     }
 }
+
+/// What has come through a pipe of messages.
+#[derive(Clone, Debug, Default)]
+pub struct Words {
+    heard: Vec<u8>,
+    said: usize,
+}
+
+impl Words {
+    /// Takes what has come, and says each line that is whole now. Of a line that is drawn over again and again, such as
+    /// progress, only the last state is said.
+    pub fn add(&mut self, bytes: &[u8], mut say: impl FnMut(&str)) {
+        self.heard.extend(bytes);
+        while let Some(length) = self.heard[self.said..].iter().position(|byte| *byte == b'\n') {
+            let line = String::from_utf8_lossy(&self.heard[self.said..self.said + length]);
+            if let Some(text) = line.rsplit('\r').find(|part| !part.trim().is_empty()) {
+                say(text);
+            }
+            self.said += length + 1;
+        }
+    }
+
+    /// All of it.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.heard).into_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_said_once_they_are_whole_and_progress_only_as_it_ended() {
+        let mut words = Words::default();
+        let mut said = Vec::new();
+        for bytes in ["remote: he", "llo\n\nremote: 1%\rremote: 100%\r\nrest"] {
+            words.add(bytes.as_bytes(), |line| said.push(line.to_owned()));
+        }
+        assert_eq!(said, ["remote: hello", "remote: 100%"]);
+        assert!(words.text().ends_with("rest"));
+    }
+}

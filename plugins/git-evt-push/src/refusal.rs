@@ -2,7 +2,7 @@
 
 use kit::{error::Error, exit::Exit};
 
-use crate::{git::Answer, porcelain::Fate, repository::Target};
+use crate::{answer::Answer, porcelain::Fate, repository::Target};
 
 /// Git's and the providers' words for missing rights. There is no exit status of its own for them: git ends with 128
 /// whatever the reason (git `http.c`, `credential.c`; OpenSSH `sshconnect2.c`; the rest are what servers answer).

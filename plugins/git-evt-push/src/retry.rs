@@ -8,11 +8,7 @@ use std::{
 
 use kit::error::Error;
 
-use crate::{
-    git::{Answer, Git},
-    push,
-    repository::Target,
-};
+use crate::{answer::Answer, git::Git, push, repository::Target};
 
 const LONGEST: Duration = Duration::from_secs(10);
 
