@@ -335,3 +335,37 @@ fn the_older_servers_answer_when_all_is_done() {
     assert_eq!(world.post(&world.push_event(&first, &first), &[]).status, 200);
     assert_eq!(world.application("evt")["metadata"]["annotations"][REFRESH], "normal");
 }
+
+#[test]
+fn a_match_is_logged_in_the_words_of_the_release() {
+    for (tag, expected) in [
+        ("v3.5.1", &["refreshing app from webhook", "Requested app 'evt' refresh", "Requested app 'evt' refresh"][..]),
+        (
+            "v3.5.0",
+            &["refreshing app 'evt' from webhook", "Requested app 'evt' refresh", "Requested app 'evt' refresh"],
+        ),
+        ("v3.4.7", &["refreshing app 'evt' from webhook", "Requested app 'evt' refresh"]),
+        ("v3.2.5", &["Requested app 'evt' refresh"]),
+        ("v2.8.0", &["Requested app 'evt' refresh"]),
+    ] {
+        let world = World::with(version(tag));
+        let first = world.commit("r1");
+        world.create(world.evt());
+        wait_for_servers(&world, 1);
+        assert_eq!(world.post(&world.push_event(&first, &first), &[]).status, 200);
+        let log = || {
+            let lines = world.log_of(Component::Server).into_iter();
+            // Text up to v2.14, JSON since.
+            let message = |line: String| match line.split_once("msg=") {
+                Some((_, message)) => message.trim_matches('"').to_owned(),
+                None => line,
+            };
+            lines.map(message).filter(|line| line.contains("refresh")).collect::<Vec<_>>()
+        };
+        world.wait_until("the lines", PATIENCE, || log().len() >= expected.len());
+        assert_eq!(log(), expected, "{tag}");
+        let url = world.standin.git_url("evt");
+        let received = format!("Received push event repo: {url}, revision: main, touchedHead: true");
+        assert!(world.log_of(Component::Server).iter().any(|line| line.contains(&received)), "{tag}");
+    }
+}

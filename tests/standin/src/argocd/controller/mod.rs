@@ -186,21 +186,7 @@ impl Controller {
 
     /// The fields that name an Application in its log lines.
     fn fields(&self, app: &Value) -> Vec<(&'static str, Value)> {
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let (namespace, name) = (text(&app["metadata"]["namespace"]), text(&app["metadata"]["name"]));
-        let qualified = format!("{namespace}/{name}");
-        if !self.version.at_least(2, 12) {
-            return vec![("application", json!(qualified))];
-        }
-        let mut fields = vec![
-            ("app-namespace", json!(namespace)),
-            ("application", json!(name)),
-            ("project", json!(text(&app["spec"]["project"]))),
-        ];
-        if !self.version.at_least(3, 1) {
-            fields.push(("app-qualified-name", json!(qualified)));
-        }
-        fields
+        fields(app, self.version)
     }
 
     /// The name under which an Application tracks its objects.
@@ -217,4 +203,44 @@ fn rfc3339(time: Timestamp) -> String {
 fn key(object: &Value) -> Key {
     let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
     (text("namespace"), text("name"))
+}
+
+fn fields(app: &Value, version: Version) -> Vec<(&'static str, Value)> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let (namespace, name) = (text(&app["metadata"]["namespace"]), text(&app["metadata"]["name"]));
+    let qualified = format!("{namespace}/{name}");
+    if !version.at_least(2, 12) {
+        return vec![("application", json!(qualified))];
+    }
+    let mut fields = vec![
+        ("app-namespace", json!(namespace)),
+        ("application", json!(name)),
+        ("project", json!(text(&app["spec"]["project"]))),
+    ];
+    if !version.at_least(3, 1) {
+        fields.push(("app-qualified-name", json!(qualified)));
+    }
+    fields
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_application_is_named_in_the_log_as_each_version_does() {
+        let app = json!({"metadata": {"namespace": "argocd", "name": "evt"}, "spec": {"project": "default"}});
+        let named = |tag| {
+            let fields = fields(&app, Version::of_tag(tag));
+            fields
+                .iter()
+                .map(|(name, value)| format!("{name}={}", value.as_str().unwrap()))
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
+        assert_eq!(named("v2.11.0"), "application=argocd/evt");
+        let old = "app-namespace=argocd application=evt project=default app-qualified-name=argocd/evt";
+        assert_eq!(named("v3.0.0"), old);
+        assert_eq!(named("v3.5.1"), "app-namespace=argocd application=evt project=default");
+    }
 }

@@ -56,7 +56,8 @@ pub fn need(app: &Value, settings: &ControllerSettings, now: Timestamp, requeste
         let reason = format!("comparison expired, requesting hard refresh. reconciledAt: {at}, expiry: {expiry}");
         return Some(Refresh { reason, level: Level::Latest, hard: true });
     }
-    if expired(settings.resync_s) {
+    // A negative period, which only a flag can bring about, is "never" (argo-cd v3.5.1).
+    if reconciled.is_none() || (settings.resync_s > 0 && expired(settings.resync_s)) {
         let expiry = period(settings.resync_s);
         let reason = format!("comparison expired, requesting refresh. reconciledAt: {at}, expiry: {expiry}");
         return refresh(reason, Level::Latest);
