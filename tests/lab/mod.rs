@@ -60,11 +60,11 @@ impl Lab {
         String::from_utf8(output.stdout).unwrap().trim_end_matches('\n').to_owned()
     }
 
-    /// `lab.sh` with pushes over HTTP; its output, which is that of a success.
-    pub fn run(&self, arguments: &[&str]) -> Output {
+    /// `lab.sh` with pushes over HTTP.
+    pub fn lab_sh(&self, arguments: &[&str]) -> Command {
         let url = self.standin.git_url("evt.git");
-        let output = self
-            .command("sh")
+        let mut command = self.command("sh");
+        command
             .arg(share("lab.sh"))
             .arg("--dir")
             .arg(self.scratch.path().join("lab"))
@@ -72,9 +72,13 @@ impl Lab {
             .arg(self.standin.git_root().join("evt.git"))
             .args(["--push-url", &url, "--repo-url", &url, "--timeout", "30s"])
             .args(TIMES)
-            .args(arguments)
-            .output()
-            .unwrap();
+            .args(arguments);
+        command
+    }
+
+    /// Runs [`Lab::lab_sh`]; its output, which is that of a success.
+    pub fn run(&self, arguments: &[&str]) -> Output {
+        let output = self.lab_sh(arguments).output().unwrap();
         assert!(output.status.success(), "lab.sh {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
         output
     }
