@@ -55,6 +55,14 @@ pub fn fates(stdout: &[u8], to: &str) -> Vec<(String, Fate)> {
     found
 }
 
+/// The lines before git's own: what a pre-push hook printed. Git itself never got to speak when there is nothing else.
+pub fn preamble(stdout: &[u8]) -> (Vec<String>, bool) {
+    let text = String::from_utf8_lossy(stdout);
+    let is_gits = |line: &&str| line.starts_with("To ") || *line == "Done";
+    let lines = text.lines().take_while(|line| !is_gits(line)).map(str::to_owned).collect();
+    (lines, text.lines().any(|line| is_gits(&line)))
+}
+
 fn fate(line: &str, to: &str) -> Option<Fate> {
     let mut columns = line.splitn(3, '\t');
     let (flag, refs, summary) = (columns.next()?, columns.next()?, columns.next()?);
@@ -123,6 +131,13 @@ mod tests {
         ] {
             assert_eq!(one(line), fate, "{line}");
         }
+    }
+
+    #[test]
+    fn what_a_hook_printed_is_told_from_what_git_says() {
+        let hook = || vec!["a".to_owned(), "b".to_owned()];
+        assert_eq!(preamble(b"a\nb\nTo x\n=\tm:m\t[up to date]\nDone\n"), (hook(), true));
+        assert_eq!(preamble(b"a\nb\n"), (hook(), false));
     }
 
     #[test]

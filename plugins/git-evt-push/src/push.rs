@@ -44,6 +44,9 @@ pub fn push(git: &Git, args: &Args, target: &Target, commit: String) -> Result<O
     let at = Moment::now();
     let took_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
 
+    for line in porcelain::preamble(&answer.stdout).0 {
+        git.talk().say(line);
+    }
     let fates = porcelain::fates(&answer.stdout, reference);
     if fates.len() < target.push_urls || !fates.iter().all(|(_, fate)| fate.is_there()) {
         return Err(refusal::error(&answer, &fates, &commit, target));

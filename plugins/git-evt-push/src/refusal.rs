@@ -2,7 +2,11 @@
 
 use kit::{error::Error, exit::Exit};
 
-use crate::{answer::Answer, porcelain::Fate, repository::Target};
+use crate::{
+    answer::Answer,
+    porcelain::{self, Fate},
+    repository::Target,
+};
 
 /// Git's and the providers' words for missing rights. There is no exit status of its own for them: git ends with 128
 /// whatever the reason (git `http.c`, `credential.c`; OpenSSH `sshconnect2.c`; the rest are what servers answer).
@@ -46,13 +50,20 @@ pub fn error(answer: &Answer, fates: &[(String, Fate)], commit: &str, target: &T
         }
     }
     let remote = target.address.remote_url.clone().unwrap_or_else(|| target.shown());
-    let reason = answer.reason();
-    let message = |what: &str| format!("{what} {remote}: {reason}; your commit {short} is kept{elsewhere}");
-    if DENIED.iter().any(|words| answer.stderr.contains(words)) {
-        return Error::new(Exit::Denied, "denied", message("not allowed to push to"))
+    let message =
+        |what: &str, reason: &str| format!("{what} {remote}: {reason}; your commit {short} is kept{elsewhere}");
+    if let Some(line) = answer.stderr.lines().find(|line| DENIED.iter().any(|words| line.contains(words))) {
+        let reason = line.trim_start_matches("fatal: ").trim_start_matches("error: ");
+        return Error::new(Exit::Denied, "denied", message("not allowed to push to", reason))
             .hint("git's own credentials are used: does `git push` work in this terminal?");
     }
-    Error::unknown("push-failed", message("cannot push to"))
+    // Git ends with 128 where it cannot go on, and speaks of each remote that it has reached.
+    if answer.status == Some(1) && !answer.stderr.contains("fatal: ") && !porcelain::preamble(&answer.stdout).1 {
+        let message = format!("the pre-push hook refused the push; your commit {short} is kept");
+        return Error::no("refused", message)
+            .hint("put right what the hook says above, and run the same command again");
+    }
+    Error::unknown("push-failed", message("cannot push to", &answer.reason()))
         .hint("running the same command again pushes what the remote has not got")
 }
 

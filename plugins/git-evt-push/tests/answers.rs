@@ -64,6 +64,17 @@ fn the_reason_of_a_hook_on_the_server_is_told() {
 }
 
 #[test]
+fn a_hook_that_refuses_the_push_keeps_the_commit() {
+    let repo = Repo::new();
+    let before = repo.head();
+    repo.hook(&repo.work(), "pre-push", "echo tests are red; exit 3");
+    let outcome = repo.evt(SET);
+    assert!(outcome.stderr.contains("tests are red"), "{}", outcome.stderr);
+    let object = outcome.failed(1, "refused");
+    only_committed(&repo, &object, &before);
+}
+
+#[test]
 fn a_server_that_allows_no_forced_push_rejects_it() {
     let repo = Repo::new();
     let before = repo.commit("x", "1");
@@ -160,6 +171,32 @@ fn missing_rights_are_4_and_an_unreachable_remote_is_3() {
         let object = ended.failed(code, outcome);
         only_committed(&repo, &object, &before);
     }
+}
+
+#[test]
+fn a_server_that_lets_read_but_not_write_is_a_4() {
+    let repo = Repo::new();
+    let before = repo.head();
+    let refs = repo.run_in(&repo.bare(), ["receive-pack", "--stateless-rpc", "--advertise-refs", "."]);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    repo.git(["config", "remote.origin.url", &format!("http://{}/r", listener.local_addr().unwrap())]);
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut request = [0; 65536];
+            let count = stream.read(&mut request).unwrap();
+            let answer = if request[..count].starts_with(b"GET") {
+                let body = format!("001f# service=git-receive-pack\n0000{refs}");
+                let kind = "application/x-git-receive-pack-advertisement";
+                format!("HTTP/1.0 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n\r\n{body}", body.len())
+            } else {
+                "HTTP/1.0 403 Forbidden\r\nContent-Length: 0\r\n\r\n".to_owned()
+            };
+            stream.write_all(answer.as_bytes()).unwrap();
+        }
+    });
+    let object = repo.evt(SET).failed(4, "denied");
+    only_committed(&repo, &object, &before);
+    assert!(message(&object).contains("403"), "{object}");
 }
 
 #[test]
