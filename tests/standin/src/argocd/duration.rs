@@ -214,7 +214,7 @@ mod tests {
         }
     }
 
-    /// The table of argo-cd.md 1.2.
+    /// argo-cd util/env/env.go at each of the versions.
     #[test]
     fn what_is_accepted_depends_on_the_version() {
         let accepts = |version: &'static str| {

@@ -156,7 +156,7 @@ mod tests {
         lines.iter().map(|(_, text, security)| format!("{text}{}", if *security { " !" } else { "" })).collect()
     }
 
-    /// The table of argo-cd.md 4.4: headers, body, what v3.4 answers after `Webhook processing failed: `, and the line
+    /// Headers, body, what v3.4 answers after `Webhook processing failed: `, and the line
     /// that the log has besides the reason. All secrets are set.
     const REFUSED: [(&str, &str, &str, Option<&str>); 27] = [
         ("X-GitHub-Event: release", "{}", "event not defined to be parsed", None),

@@ -283,7 +283,7 @@ mod tests {
         Version::of_tag(tag)
     }
 
-    /// The table of argo-cd.md 5.2: event address, repoURL, whether v3.5.1 and v2.14.0 see one repository.
+    /// Event address, repoURL, whether v3.5.1 and v2.14.0 see one repository (argo-cd util/webhook/webhook.go).
     #[test]
     fn addresses_match_as_the_table_says() {
         let hub = "https://github.com/o/r";
