@@ -5,7 +5,10 @@
 
 pub mod access;
 mod defaults;
+mod delete;
 mod discovery;
+mod gate;
+mod list;
 mod logs;
 mod managed_fields;
 mod objects;
@@ -22,27 +25,26 @@ pub mod status;
 mod table;
 mod watch;
 
-use std::{io, sync::Arc, time::SystemTime};
+use std::sync::Arc;
 
 use axum::{
     body::{Body, to_bytes},
     extract::{Query as AxumQuery, Request},
     http::{HeaderMap, HeaderValue, Method, header},
-    response::{IntoResponse, Response},
+    response::Response,
 };
 
-use serde_json::{Value, json};
-use tokio::time::sleep;
+use serde_json::Value;
 
 use self::{
-    access::{Attempt, Identity, identify},
+    access::{Attempt, Identity},
     resources::Resource,
     route::Route,
     selector::Selector,
     status::{Status, json_response},
     table::Shape,
 };
-use crate::{Cluster, Outcome, requests};
+use crate::Cluster;
 
 pub(crate) use proxy::backends;
 pub(crate) use serve::serve;
@@ -116,89 +118,10 @@ impl Call {
     }
 }
 
-/// Answers one request.
+/// Answers one request of somebody who is known.
 ///
 /// # Errors
-/// When the connection is to be cut.
-pub(crate) async fn answer(cluster: Arc<Cluster>, request: Request) -> io::Result<Response> {
-    let identity = identify(&cluster.tokens, &cluster.store, request.headers());
-    record(&cluster, &request);
-    if matches!(request.uri().path(), "/healthz" | "/livez" | "/readyz") {
-        return Ok("ok".into_response());
-    }
-    let watch = Query::of(&request).is_true("watch");
-    let fault = cluster.faults.take(request.method().as_str(), request.uri().path(), watch);
-    let cut = || io::Error::other("the connection is cut");
-    match &fault {
-        Some(Outcome::Refused { code: 403, .. }) => return Ok(forbidden(&identity, &request, watch)),
-        Some(Outcome::Refused { code, retry_after_s }) => return Ok(refusal(*code, *retry_after_s)),
-        Some(Outcome::Delayed(delay)) => sleep(*delay).await,
-        Some(Outcome::Hung) => std::future::pending().await,
-        Some(Outcome::Cut) => return Err(cut()),
-        Some(Outcome::CutAfterwards | Outcome::HungAfterwards) | None => {}
-    }
-    let response = match identity {
-        Ok(identity) => route(cluster, &identity, request).await.unwrap_or_else(IntoResponse::into_response),
-        Err(status) => status.into_response(),
-    };
-    match fault {
-        Some(Outcome::CutAfterwards) => Err(cut()),
-        Some(Outcome::HungAfterwards) => std::future::pending().await,
-        _ => Ok(response),
-    }
-}
-
-/// The refusal of somebody who has no right to a request, whatever the Roles say.
-fn forbidden(identity: &Result<Identity, Status>, request: &Request, watch: bool) -> Response {
-    let user = identity.as_ref().map(|identity| identity.name.as_str()).unwrap_or_default();
-    let Some(route) = Route::parse(request.uri().path()) else {
-        let path = request.uri().path();
-        return Status::new(403, "Forbidden", format!("forbidden: User \"{user}\" cannot get path \"{path}\""))
-            .into_response();
-    };
-    let query = Query::of(request);
-    let selector = Selector::parse(route.resource, query.get("labelSelector"), query.get("fieldSelector"));
-    Attempt::of(request.method(), &route, watch, &selector.unwrap_or_default()).refused(user).into_response()
-}
-
-fn refusal(code: u16, retry_after_s: Option<u64>) -> Response {
-    let (reason, message) = match code {
-        401 => ("Unauthorized", "Unauthorized"),
-        404 => ("NotFound", "the server could not find the requested resource"),
-        409 => (
-            "Conflict",
-            "Operation cannot be fulfilled: the object has been modified; please apply your changes to the latest version \
-             and try again",
-        ),
-        410 => ("Expired", "The provided continue parameter is too old, or the resource version is"),
-        429 => ("TooManyRequests", "the server has received too many requests and has asked us to try again later"),
-        503 => ("ServiceUnavailable", "the server is currently unable to handle the request"),
-        504 => ("Timeout", "the server was unable to return a response in the time allotted"),
-        _ => ("InternalError", "Internal error occurred: etcdserver: request timed out"),
-    };
-    let mut status = Status::new(code, reason, message);
-    if let Some(seconds) = retry_after_s {
-        status.details = json!({"retryAfterSeconds": seconds});
-    }
-    let mut response = status.into_response();
-    if let Some(seconds) = retry_after_s {
-        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
-    }
-    response
-}
-
-fn record(cluster: &Cluster, request: &Request) {
-    let as_user = text(request.headers(), "impersonate-user");
-    cluster.requests.add(requests::Request {
-        method: request.method().to_string(),
-        path: request.uri().path().into(),
-        query: request.uri().query().unwrap_or_default().into(),
-        user: cluster.tokens.bearer(request.headers()).map(|bearer| bearer.name).unwrap_or_default(),
-        as_user: Some(as_user).filter(|user| !user.is_empty()),
-        at: SystemTime::now(),
-    });
-}
-
+/// Whatever the request is refused with.
 async fn route(cluster: Arc<Cluster>, identity: &Identity, mut request: Request) -> Result<Response, Status> {
     let path = request.uri().path().to_owned();
     let accept = text(request.headers(), "accept");
@@ -220,7 +143,7 @@ async fn route(cluster: Arc<Cluster>, identity: &Identity, mut request: Request)
         }
     }
     if request.method() == Method::POST
-        && let Some(answer) = review(&cluster, identity, &path, &mut request).await
+        && let Some(answer) = reviews::review(&cluster, identity, &path, &mut request).await
     {
         return answer.map(|answer| json_response(201, &answer));
     }
@@ -248,47 +171,16 @@ async fn route(cluster: Arc<Cluster>, identity: &Identity, mut request: Request)
     let collection = call.route.name.is_empty();
     match method {
         Method::GET if collection && watch => watch::watch(call),
-        Method::GET if collection => objects::list(&call),
+        Method::GET if collection => list::list(&call),
         Method::GET => objects::get(&call),
         Method::POST if collection => objects::create(&call, decode(&media_type, &body)?),
         Method::PUT if !collection => objects::update(&call, &decode(&media_type, &body)?),
         Method::PATCH if !collection => objects::patch(&call, &media_type, &body),
-        Method::DELETE if collection => objects::delete_collection(&call),
-        Method::DELETE if body.is_empty() => objects::delete(&call, &Value::Null),
-        Method::DELETE => objects::delete(&call, &decode(&media_type, &body)?),
+        Method::DELETE if collection => delete::delete_collection(&call),
+        Method::DELETE if body.is_empty() => delete::delete(&call, &Value::Null),
+        Method::DELETE => delete::delete(&call, &decode(&media_type, &body)?),
         _ => Err(Status::method_not_allowed()),
     }
-}
-
-/// The answer to what is created and not kept; `None` for any other path.
-async fn review(
-    cluster: &Cluster,
-    identity: &Identity,
-    path: &str,
-    request: &mut Request,
-) -> Option<Result<Value, Status>> {
-    if path == "/apis/authentication.k8s.io/v1/selfsubjectreviews" {
-        return Some(Ok(reviews::subject(identity)));
-    }
-    if path == "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews" {
-        let media_type = text(request.headers(), "content-type");
-        let body = read_body(std::mem::take(request.body_mut())).await;
-        let review = body.and_then(|body| decode(&media_type, &body));
-        return Some(review.map(|review| reviews::access(cluster, identity, &review)));
-    }
-    let parts: Vec<&str> = path.split('/').collect();
-    let &["", "api", "v1", "namespaces", namespace, "serviceaccounts", name, "token"] = parts.as_slice() else {
-        return None;
-    };
-    let attempt = Attempt {
-        verb: "create".into(),
-        group: String::new(),
-        resource: "serviceaccounts/token".into(),
-        namespace: namespace.into(),
-        name: name.into(),
-    };
-    let allowed = attempt.authorize(&cluster.store, identity);
-    Some(allowed.and_then(|()| reviews::token(cluster, namespace, name)))
 }
 
 fn unknown(cluster: &Cluster, method: &Method, path: &str) -> Status {

@@ -1,9 +1,8 @@
-//! get, list, create, update, patch, delete.
+//! get, create, update, patch.
 
-use std::{sync::Arc, time::SystemTime};
+use std::time::SystemTime;
 
-use axum::{body::Body, http::header, response::Response};
-use base64::{Engine, engine::general_purpose::STANDARD};
+use axum::response::Response;
 use serde_json::{Value, json};
 
 use super::{
@@ -27,74 +26,6 @@ pub fn get(call: &Call) -> Result<Response, Status> {
     let object =
         if call.route.subresource == "scale" { scale(&object) } else { call.shape.object(call.resource(), &object) };
     Ok(json_response(200, &object))
-}
-
-/// The objects of a resource, or one chunk of them.
-///
-/// # Errors
-/// 400 for bad parameters, 410 for a `continue` from before what the log keeps.
-pub fn list(call: &Call) -> Result<Response, Status> {
-    let (all, newest) = call.cluster.store.list(&call.resource().key(), call.namespace());
-    let chunk = Chunk::parse(call, newest)?;
-    let selected = all.iter().filter(|object| chunk.is_after(object) && call.selector.matches(object));
-    let mut objects: Vec<&Value> = selected.map(Arc::as_ref).collect();
-    let mut metadata = json!({"resourceVersion": chunk.version.to_string()});
-    if let Some(limit) = chunk.limit.filter(|limit| *limit < objects.len()) {
-        let rest = objects.split_off(limit);
-        metadata["continue"] = json!(chunk.after(objects[limit - 1]));
-        if call.selector.is_empty() {
-            metadata["remainingItemCount"] = json!(rest.len());
-        }
-    }
-    let mut response = Response::new(Body::from(call.shape.list(call.resource(), metadata, &objects)));
-    response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
-    Ok(response)
-}
-
-/// Where in a list a request is, and how much it wants. A chunk repeats the resource version of the first one, but shows
-/// the objects as they are now; a watch from that version tells of the difference.
-struct Chunk {
-    version: u64,
-    start: Option<(String, String)>,
-    limit: Option<usize>,
-}
-
-impl Chunk {
-    fn parse(call: &Call, newest: u64) -> Result<Chunk, Status> {
-        let limit = call.query.number("limit")?.filter(|limit| *limit > 0);
-        let limit = limit.and_then(|limit| usize::try_from(limit).ok());
-        let token = call.query.get("continue");
-        if token.is_empty() {
-            return Ok(Chunk { version: newest, start: None, limit });
-        }
-        let invalid = || Status::bad_request("continue key is not valid: illegal base64 data");
-        let token: Value =
-            STANDARD.decode(token).ok().and_then(|text| serde_json::from_slice(&text).ok()).ok_or_else(invalid)?;
-        let version = token["rv"].as_u64().ok_or_else(invalid)?;
-        if call.cluster.store.since(&call.resource().key(), version).is_none() {
-            let message = "The provided continue parameter is too old to display a consistent list result. You can start a \
-                           new list without the continue parameter.";
-            return Err(Status::expired(message));
-        }
-        let text = |field: &str| token[field].as_str().unwrap_or_default().to_owned();
-        Ok(Chunk { version, start: Some((text("namespace"), text("name"))), limit })
-    }
-
-    fn is_after(&self, object: &Value) -> bool {
-        self.start.as_ref().is_none_or(|(namespace, name)| {
-            let metadata = &object["metadata"];
-            let key =
-                (metadata["namespace"].as_str().unwrap_or_default(), metadata["name"].as_str().unwrap_or_default());
-            key > (namespace.as_str(), name.as_str())
-        })
-    }
-
-    fn after(&self, last: &Value) -> String {
-        let metadata = &last["metadata"];
-        STANDARD.encode(
-            json!({"rv": self.version, "namespace": metadata["namespace"], "name": metadata["name"]}).to_string(),
-        )
-    }
 }
 
 /// A new object.
@@ -190,83 +121,9 @@ pub fn patch(call: &Call, media_type: &str, body: &[u8]) -> Result<Response, Sta
     Ok(json_response(200, &call.shape.object(resource, &object)))
 }
 
-/// Removes an object; one with finalizers is only marked.
-///
 /// # Errors
-/// 404, or 409 when it is not the object that the preconditions name.
-pub fn delete(call: &Call, options: &Value) -> Result<Response, Status> {
-    let object = read(call)?;
-    for precondition in ["uid", "resourceVersion"] {
-        let (wanted, found) = (&options["preconditions"][precondition], &object["metadata"][precondition]);
-        if !wanted.is_null() && wanted != found {
-            let why = format!("Precondition failed: {precondition} in precondition: {wanted}, in object meta: {found}");
-            return Err(Status::conflict(call.resource(), &call.route.name, &why));
-        }
-    }
-    let dry_run = call.dry_run()? || options["dryRun"].as_array().is_some_and(|dry_run| !dry_run.is_empty());
-    let key = call.resource().key();
-    if !dry_run {
-        remove_object(&call.cluster.store, &key, &object)
-            .map_err(|refusal| refused(call, &call.route.name, refusal))?;
-    }
-    let marked = call.cluster.store.get(&key, &call.route.namespace, &call.route.name);
-    if let Some(marked) = marked.filter(|marked| !marked["metadata"]["deletionTimestamp"].is_null()) {
-        return Ok(json_response(200, &marked));
-    }
-    let details = json!({
-        "name": call.route.name, "group": call.resource().group, "kind": call.resource().plural,
-        "uid": object["metadata"]["uid"],
-    });
-    let status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details});
-    Ok(json_response(200, &status))
-}
-
-/// Removes all objects that are selected.
-///
-/// # Errors
-/// 400.
-pub fn delete_collection(call: &Call) -> Result<Response, Status> {
-    let key = call.resource().key();
-    let response = list(call)?;
-    if !call.dry_run()? {
-        let (all, _) = call.cluster.store.list(&key, call.namespace());
-        for object in all.iter().filter(|object| call.selector.matches(object)) {
-            // Gone already is as good as removed.
-            let _ = remove_object(&call.cluster.store, &key, object);
-        }
-    }
-    Ok(response)
-}
-
-/// Marks an object that has finalizers, and every pod, which then has its grace period; removes any other, and with a
-/// Namespace all that is in it.
-fn remove_object(store: &Store, key: &str, object: &Value) -> Result<(), Refusal> {
-    let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
-    let (namespace, name) = (text("namespace"), text("name"));
-    let finalizers = object["metadata"]["finalizers"].as_array().is_some_and(|list| !list.is_empty());
-    if finalizers || key == "pods" {
-        let now = json!(rfc3339(SystemTime::now()));
-        store.update(key, &namespace, &name, |object| {
-            if object["metadata"]["deletionTimestamp"].is_null() {
-                object["metadata"]["deletionTimestamp"] = now;
-                object["metadata"]["deletionGracePeriodSeconds"] = json!(if key == "pods" { 30 } else { 0 });
-            }
-            Ok(())
-        })?;
-        return Ok(());
-    }
-    store.delete(key, &namespace, &name)?;
-    if key == "namespaces" {
-        for resource in super::resources::RESOURCES.iter().filter(|resource| resource.namespaced) {
-            for object in store.list(&resource.key(), Some(&name)).0 {
-                let _ = remove_object(store, &resource.key(), &object);
-            }
-        }
-    }
-    Ok(())
-}
-
-fn read(call: &Call) -> Result<Value, Status> {
+/// 404.
+pub(super) fn read(call: &Call) -> Result<Value, Status> {
     let found = call.cluster.store.get(&call.resource().key(), &call.route.namespace, &call.route.name);
     found.ok_or_else(|| Status::not_found(call.resource(), &call.route.name))
 }
@@ -343,7 +200,8 @@ fn manager(call: &Call) -> Manager<'_> {
     Manager { name: &call.manager, api_version, subresource }
 }
 
-fn refused(call: &Call, name: &str, refusal: Refusal) -> Status {
+/// A refusal of the store in the words of the API.
+pub(super) fn refused(call: &Call, name: &str, refusal: Refusal) -> Status {
     match refusal {
         Refusal::NotFound => Status::not_found(call.resource(), name),
         Refusal::Exists => Status::already_exists(call.resource(), name),

@@ -1,16 +1,19 @@
 //! Questions about the caller, and tokens of ServiceAccounts: what is created here is answered and not kept.
 
+use axum::extract::Request;
 use serde_json::{Value, json};
 
 use super::{
     access::{Attempt, Identity},
+    decode, read_body,
     resources::by_key,
     status::Status,
+    text,
 };
 use crate::{Cluster, names};
 
 /// The answer to a `SelfSubjectAccessReview`: `kubectl auth can-i`.
-pub fn access(cluster: &Cluster, identity: &Identity, review: &Value) -> Value {
+fn access(cluster: &Cluster, identity: &Identity, review: &Value) -> Value {
     let wanted = &review["spec"]["resourceAttributes"];
     let text = |field: &str| wanted[field].as_str().unwrap_or_default().to_owned();
     let (resource, subresource) = (text("resource"), text("subresource"));
@@ -29,7 +32,7 @@ pub fn access(cluster: &Cluster, identity: &Identity, review: &Value) -> Value {
 }
 
 /// The answer to a `SelfSubjectReview`: `kubectl auth whoami`.
-pub fn subject(identity: &Identity) -> Value {
+fn subject(identity: &Identity) -> Value {
     json!({
         "kind": "SelfSubjectReview", "apiVersion": "authentication.k8s.io/v1", "metadata": {},
         "status": {"userInfo": {"username": identity.name, "groups": identity.groups}},
@@ -40,7 +43,7 @@ pub fn subject(identity: &Identity) -> Value {
 ///
 /// # Errors
 /// 404 without the ServiceAccount.
-pub fn token(cluster: &Cluster, namespace: &str, name: &str) -> Result<Value, Status> {
+fn token(cluster: &Cluster, namespace: &str, name: &str) -> Result<Value, Status> {
     if cluster.store.get("serviceaccounts", namespace, name).is_none() {
         return Err(Status::not_found(by_key("serviceaccounts").expect("ServiceAccounts are known"), name));
     }
@@ -53,4 +56,35 @@ pub fn token(cluster: &Cluster, namespace: &str, name: &str) -> Result<Value, St
         "metadata": {"name": name, "namespace": namespace},
         "status": {"token": token, "expirationTimestamp": "2038-01-19T03:14:07Z"},
     }))
+}
+
+/// The answer to what is created and not kept; `None` for any other path.
+pub async fn review(
+    cluster: &Cluster,
+    identity: &Identity,
+    path: &str,
+    request: &mut Request,
+) -> Option<Result<Value, Status>> {
+    if path == "/apis/authentication.k8s.io/v1/selfsubjectreviews" {
+        return Some(Ok(subject(identity)));
+    }
+    if path == "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews" {
+        let media_type = text(request.headers(), "content-type");
+        let body = read_body(std::mem::take(request.body_mut())).await;
+        let review = body.and_then(|body| decode(&media_type, &body));
+        return Some(review.map(|review| access(cluster, identity, &review)));
+    }
+    let parts: Vec<&str> = path.split('/').collect();
+    let &["", "api", "v1", "namespaces", namespace, "serviceaccounts", name, "token"] = parts.as_slice() else {
+        return None;
+    };
+    let attempt = Attempt {
+        verb: "create".into(),
+        group: String::new(),
+        resource: "serviceaccounts/token".into(),
+        namespace: namespace.into(),
+        name: name.into(),
+    };
+    let allowed = attempt.authorize(&cluster.store, identity);
+    Some(allowed.and_then(|()| token(cluster, namespace, name)))
 }

@@ -13,7 +13,7 @@ use tokio::{
 };
 use tokio_rustls::TlsAcceptor;
 
-use super::answer;
+use super::gate::answer;
 use crate::Cluster;
 
 /// Serves until the runtime ends. While connections are refused, the port is closed and the open ones are cut; then it
