@@ -110,7 +110,7 @@ remove() {
     left=
     while IFS= read -r path; do
         case $path in
-        */ | "$manifest") continue ;;
+        "" | */ | "$manifest") continue ;;
         esac
         if [ -n "$dry_run" ]; then
             echo "would remove $prefix/$path"

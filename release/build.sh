@@ -1,14 +1,18 @@
 #!/bin/sh
 # Builds the four commands as they are released, and prints the folder that they are in.
-# usage: release/build.sh [--target TRIPLE]
+# usage: release/build.sh [--target TRIPLE] [--package COMMAND]
 set -eu
 
 triple=
-case ${1-} in
---target) triple=$2 ;;
-'') ;;
-*) echo "error: unknown argument $1" >&2 && exit 2 ;;
-esac
+package=
+while [ $# -gt 0 ]; do
+    case $1 in
+    --target) triple=$2 ;;
+    --package) package=$2 ;;
+    *) echo "error: unknown argument $1" >&2 && exit 2 ;;
+    esac
+    shift 2
+done
 
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd -P)
 out=${CARGO_TARGET_DIR:-$root/target}
@@ -30,7 +34,11 @@ build() {
     cargo build --release --locked --target-dir "$out" ${triple:+--target "$triple"} "$@" >&2
 }
 
-# Apart, since features unify: together, git-evt-push would bring the Kubernetes client.
-build --package git-evt-push
-build --package kubectl-argo-resync --package kubectl-argo-waitrev --package kubectl-argo-webhook
+if [ -n "$package" ]; then
+    build --package "$package"
+else
+    # Apart, since features unify: together, git-evt-push would bring the Kubernetes client.
+    build --package git-evt-push
+    build --package kubectl-argo-resync --package kubectl-argo-waitrev --package kubectl-argo-webhook
+fi
 echo "$out${triple:+/$triple}/release"
