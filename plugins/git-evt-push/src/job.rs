@@ -32,7 +32,7 @@ pub fn run(git: &Git, args: &Args, learned: &mut Map<String, Value>) -> Result<(
         return Err(Error::usage("bare-repository", "a bare repository has no work tree to commit from")
             .hint("--describe OLD..NEW and --stdin describe a push that has come here"));
     }
-    let edit = local::plan(args)?;
+    let edit = local::plan(args, git.talk())?;
     let mut target = repository::target(git, &repository, args)?;
 
     *learned = record::whereto(&target.address);

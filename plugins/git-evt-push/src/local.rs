@@ -6,6 +6,7 @@ use kit::{
     error::Error,
     exit::Exit,
     file::{self, Mode},
+    talk::Talk,
 };
 
 use crate::{args::Args, edit, git::Git};
@@ -26,12 +27,15 @@ pub struct Edit<'a> {
 ///
 /// # Errors
 /// When the file cannot be read or edited; exit code 2.
-pub fn plan(args: &Args) -> Result<Option<Edit<'_>>, Error> {
+pub fn plan<'a>(args: &'a Args, talk: &Talk) -> Result<Option<Edit<'a>>, Error> {
     let Some(name) = &args.file else { return Ok(None) };
     let before = file::read(name)?;
-    let after = edit::apply(name, &before, &args.set, args.doc)?;
+    let edited = edit::apply(name, &before, &args.set, args.doc)?;
+    for warning in &edited.warnings {
+        talk.warn(format!("{}: {warning}", name.display()));
+    }
     let path = name.canonicalize().unwrap_or_else(|_| name.clone());
-    Ok(Some(Edit { name, path, before, after }))
+    Ok(Some(Edit { name, path, before, after: edited.text }))
 }
 
 /// Makes the edit and the commit. Nothing to commit is no error: the remote may not have the last commit yet.

@@ -9,7 +9,10 @@ use crate::{config::Config, url};
 /// # Errors
 /// When no remote is named and there is not exactly one; exit code 2.
 pub fn remote(config: &Config, flag: Option<&str>, branch: Option<&str>) -> Result<String, Error> {
-    let of_branch = |key: &str| branch.and_then(|branch| config.get(&format!("branch.{branch}.{key}")));
+    // A branch that follows another one here has the remote `.`, which is no place to push to.
+    let of_branch = |key: &str| {
+        branch.and_then(|branch| config.get(&format!("branch.{branch}.{key}"))).filter(|remote| *remote != ".")
+    };
     let configured = flag
         .or_else(|| config.get("evt.remote"))
         .or_else(|| of_branch("pushremote"))
@@ -102,6 +105,7 @@ mod tests {
         for (more, flag, name) in [
             (vec![], None, "origin"),
             (vec![("branch.main.remote", "fork")], None, "fork"),
+            (vec![("branch.main.remote", "."), ("branch.main.merge", "refs/heads/base")], None, "origin"),
             (vec![("branch.main.remote", "origin"), ("remote.pushdefault", "fork")], None, "fork"),
             (vec![("remote.pushdefault", "origin"), ("branch.main.pushremote", "fork")], None, "fork"),
             (vec![("branch.main.pushremote", "origin"), ("evt.remote", "fork")], None, "fork"),

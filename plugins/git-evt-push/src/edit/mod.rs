@@ -12,8 +12,16 @@ use kit::error::Error;
 
 pub use assignment::Assignment;
 
-/// The text with every assignment made; `None` when all values are there already. The file's extension says how it is
-/// read: `.json`, `.toml`, and everything else as YAML.
+/// A file after the edit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Edited {
+    /// Its text; `None` when all values were there already.
+    pub text: Option<String>,
+    /// What the user should know.
+    pub warnings: Vec<String>,
+}
+
+/// Makes every assignment. The file's extension says how it is read: `.json`, `.toml`, and everything else as YAML.
 ///
 /// # Errors
 /// Names the file, and the key that does not lead to a value. Exit code 2.
@@ -22,7 +30,7 @@ pub fn apply(
     contents: &[u8],
     assignments: &[Assignment],
     document: Option<usize>,
-) -> Result<Option<String>, Error> {
+) -> Result<Edited, Error> {
     let of_file = |error: Error| Error { message: format!("{}: {}", path.display(), error.message), ..error };
     let text = str::from_utf8(contents)
         .map_err(|error| of_file(Error::usage("bad-file", format!("not UTF-8 at byte {}", error.valid_up_to()))))?;
@@ -30,19 +38,20 @@ pub fn apply(
     if document.is_some() && matches!(extension.as_deref(), Some("json" | "toml")) {
         return Err(of_file(Error::usage("no-document", "--doc is for YAML files, which may hold several documents")));
     }
-    let mut changed: Option<String> = None;
+    let mut edited = Edited::default();
     for assignment in assignments {
-        let now = changed.as_deref().unwrap_or(text);
+        let now = edited.text.as_deref().unwrap_or(text);
         let fresh = match extension.as_deref() {
-            Some("json") => json::set(now, assignment),
-            Some("toml") => toml::set(now, assignment),
+            Some("json") => json::set(now, assignment).map(|fresh| fresh.map(|text| (text, None))),
+            Some("toml") => toml::set(now, assignment).map(|fresh| fresh.map(|text| (text, None))),
             _ => yaml::set(now, assignment, document),
         };
-        if let Some(fresh) = fresh.map_err(of_file)? {
-            changed = Some(fresh);
+        if let Some((fresh, warning)) = fresh.map_err(of_file)? {
+            edited.text = Some(fresh);
+            edited.warnings.extend(warning);
         }
     }
-    Ok(changed.filter(|fresh| fresh != text))
+    Ok(edited)
 }
 
 /// The most names that an error lists.

@@ -14,16 +14,20 @@ use super::{
 /// A node or an end of one, and the bytes that it came from.
 type Piece<'a> = (Event<'a>, Range<usize>);
 
-/// Sets the value in a text that may hold several documents; `None` when it is there already. `document` counts from 1;
-/// without it the key has to stand in one document only.
+/// Sets the value in a text that may hold several documents; `None` when it is there already, and otherwise the text and
+/// what is worth a warning. `document` counts from 1; without it the key has to stand in one document only.
 ///
 /// # Errors
 /// When the text is not YAML, when the key does not lead to one scalar, and when the value cannot be written there
 /// without changing something else. Exit code 2.
-pub fn set(text: &str, assignment: &Assignment, document: Option<usize>) -> Result<Option<String>, Error> {
+pub fn set(
+    text: &str,
+    assignment: &Assignment,
+    document: Option<usize>,
+) -> Result<Option<(String, Option<String>)>, Error> {
     let pieces = parse(text)?;
     let at = find(&pieces, assignment, document)?;
-    let (Event::Scalar(current, style, _, tag), range) = &pieces[at] else {
+    let (Event::Scalar(current, style, anchor, tag), range) = &pieces[at] else {
         return Err(refuse(&pieces, at, assignment));
     };
     let place = Place {
@@ -49,7 +53,15 @@ pub fn set(text: &str, assignment: &Assignment, document: Option<usize>) -> Resu
     } else {
         fresh.replace_range(range.clone(), &value);
     }
-    if only_differs_at(&pieces, &fresh, at, &expected) { Ok(Some(fresh)) } else { Err(cannot_set(assignment)) }
+    if !only_differs_at(&pieces, &fresh, at, &expected) {
+        return Err(cannot_set(assignment));
+    }
+    let aliases = pieces.iter().filter(|(event, _)| *anchor != 0 && *event == Event::Alias(*anchor)).count();
+    let warning = (aliases > 0).then(|| {
+        let key = assignment.key();
+        format!("`{key}` has an anchor: {aliases} more of the file's values change with it")
+    });
+    Ok(Some((fresh, warning)))
 }
 
 /// The nodes and their ends. Where another crate of the build turns on the parser's `comments`, it also tells of those:
@@ -222,7 +234,7 @@ mod tests {
     use super::*;
 
     fn edit(text: &str, assignment: &str) -> Result<Option<String>, Error> {
-        set(text, &Assignment::parse(assignment).unwrap(), None)
+        Ok(set(text, &Assignment::parse(assignment).unwrap(), None)?.map(|(text, _)| text))
     }
 
     /// The text after the edit, and the same text with only the value replaced, as the test writes it out.
@@ -244,6 +256,14 @@ mod tests {
         becomes("a: !!str r1\n", "a=r2", "a: !!str r2\n");
         becomes("a: !!str 1\n", "a=1.10", "a: !!str \"1.10\"\n");
         becomes("a: one\n  two\nb: 1\n", "a=three", "a: three\nb: 1\n");
+    }
+
+    #[test]
+    fn an_anchor_whose_value_is_used_elsewhere_is_worth_a_warning() {
+        let warning = |text| set(text, &Assignment::parse("a=r2").unwrap(), None).unwrap().unwrap().1;
+        assert_eq!(warning("a: &x r1\nb: &y 1\nc: *y\n"), None);
+        let told = warning("a: &x r1\nb: [*x, *x]\n").unwrap();
+        assert!(told.contains("2 more"), "{told}");
     }
 
     #[test]
@@ -300,8 +320,8 @@ mod tests {
         let text = "kind: A\n---\nkind: B\ndata: {rev: r1}\n---\n";
         becomes(text, "data.rev=r2", "kind: A\n---\nkind: B\ndata: {rev: r2}\n---\n");
         assert_eq!(edit(text, "kind=C").unwrap_err().message, "documents 1, 2 all hold `kind`");
-        let second = set(text, &Assignment::parse("kind=C").unwrap(), Some(2)).unwrap();
-        assert_eq!(second.as_deref(), Some("kind: A\n---\nkind: C\ndata: {rev: r1}\n---\n"));
+        let second = set(text, &Assignment::parse("kind=C").unwrap(), Some(2)).unwrap().unwrap();
+        assert_eq!(second, ("kind: A\n---\nkind: C\ndata: {rev: r1}\n---\n".into(), None));
         assert!(set(text, &Assignment::parse("kind=C").unwrap(), Some(4)).is_err());
     }
 
