@@ -4,6 +4,7 @@ mod assignment;
 mod json;
 mod toml;
 mod yaml;
+mod yaml_path;
 mod yaml_scalar;
 
 use std::path::Path;
