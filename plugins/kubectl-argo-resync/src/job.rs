@@ -22,19 +22,17 @@ use crate::{
     install::{self, Install},
     line_out, load,
     observe::{self, ControllerPod, RepoServerPod},
-    origin::{self, CONFIG, JITTER, PERIOD},
-    plan::{Change, Pods},
+    origin::CONFIG,
+    plan::{self, Change, ORDER},
     preflight,
     refresh::{self, Refreshed},
     restart::{self, Deadline, Mode},
     rollout::{self, Rollout},
     targets::{self, Targets},
-    undo,
+    undo, verdict,
     workload::Component,
 };
 
-/// The repo-server first: a controller that compares while it is away reports errors.
-pub const ORDER: [Component; 2] = [Component::RepoServer, Component::Controller];
 /// How long after its pod is ready a line may take to appear in its log.
 const LOG_DELAY: Duration = Duration::from_secs(5);
 
@@ -120,7 +118,9 @@ impl Job<'_> {
             line_out::write(path, &self.controllers)?;
         }
         if self.args.changes() && !self.args.no_restart {
-            self.prove()?;
+            verdict::of(&self.install, &self.change, self.expected, &self.controllers, &self.drift())?;
+            let shown = expected::show(self.expected.period_s);
+            self.talk.say(format!("in force: {shown}, in {0} of {0} controller pods", self.controllers.len()));
         }
         if !self.args.changes() && !self.args.refreshes() {
             self.done.load = Some(self.load().await?);
@@ -153,28 +153,11 @@ impl Job<'_> {
         if self.args.no_restart {
             return self.rehearse().await;
         }
-        let all = |known: Vec<Option<bool>>| match known {
-            known if known.contains(&Some(false)) => Some(false),
-            known if known.is_empty() || known.contains(&None) => None,
-            _ => Some(true),
+        self.restarts = if self.args.restart {
+            ORDER.to_vec()
+        } else {
+            plan::restarts(&self.change, self.expected, &self.controllers, &self.repo_servers)
         };
-        let controller = Pods {
-            changed: self.change.is_change(),
-            in_force: all(self.controllers.iter().map(|pod| self.expected.of_controller(pod)).collect()),
-        };
-        let repo_server = Pods {
-            changed: self.change.period.is_change(),
-            in_force: all(self.repo_servers.iter().map(|pod| self.expected.of_repo_server(pod)).collect()),
-        };
-        // Nobody owns a deleted key: the time of its deletion may be lost. A controller that still runs with another
-        // period shows that the repo-server may be as old.
-        let other_period = |pod: &ControllerPod| pod.proof.period_s != Some(self.expected.period_s);
-        let stale = self.change.period.after.is_none() && self.controllers.iter().any(other_period);
-        let needed = |component| match component {
-            Component::Controller => controller.need_restart(),
-            Component::RepoServer => repo_server.need_restart() || stale,
-        };
-        self.restarts = ORDER.into_iter().filter(|component| self.args.restart || needed(*component)).collect();
         self.restarts.iter().try_for_each(|component| preflight::restarts(&self.install, *component))?;
         self.rehearse().await
     }
@@ -247,39 +230,6 @@ impl Job<'_> {
         drift::of(&self.install, self.version, self.expected, &self.controllers, &self.repo_servers)
     }
 
-    fn prove(&self) -> Result<(), Error> {
-        for (setting, key) in [(PERIOD, &self.change.period), (JITTER, &self.change.jitter)] {
-            let now = self.install.value(setting.key);
-            if now != key.after.as_deref() {
-                let by = origin::changed_by(&self.install.config, setting.key).map(|by| format!(", by {by}"));
-                let message = format!(
-                    "{CONFIG} was changed meanwhile{}: {} is {}",
-                    by.unwrap_or_default(),
-                    setting.key,
-                    now.map_or_else(|| "unset".into(), |value| format!("`{value}`")),
-                );
-                let owner = origin::owner(&self.install.config.metadata);
-                let hint = owner.map(|owner| format!("it belongs to {owner}: change it there"));
-                return Err(Error::no("changed-meanwhile", message)
-                    .hint(hint.unwrap_or_else(|| "run the command again when nobody else changes it".into())));
-            }
-        }
-        let answers: Vec<_> = self.controllers.iter().map(|pod| (pod, self.expected.of_controller(pod))).collect();
-        if let Some((pod, _)) = answers.iter().find(|(_, answer)| *answer == Some(false)) {
-            let drift = self.drift().into_iter().find(|line| line.contains(&pod.name)).unwrap_or_default();
-            return Err(
-                Error::no("not-in-force", drift).hint("`kubectl argo-resync` shows where each value comes from")
-            );
-        }
-        if let Some((pod, _)) = answers.iter().find(|(_, answer)| answer.is_none()) {
-            let message = format!("what controller pod {} runs with cannot be proven: {}", pod.name, pod.proof.how);
-            return Err(Error::unknown("unproven", message).hint("--restart makes new pods, whose logs begin with it"));
-        }
-        let shown = expected::show(self.expected.period_s);
-        self.talk.say(format!("in force: {shown}, in {0} of {0} controller pods", answers.len()));
-        Ok(())
-    }
-
     async fn refresh(&mut self) -> Result<(), Error> {
         let targets = self.targets.all.clone();
         let limit = usize::from(self.args.max_in_flight);
@@ -297,8 +247,10 @@ impl Job<'_> {
         let refreshed = &self.done.refreshed;
         let failed: Vec<_> = refreshed.iter().filter_map(|one| Some((&one.target.app, one.error.as_ref()?))).collect();
         let Some(worst) = failed.iter().map(|(_, error)| error.exit).max() else {
-            if !refreshed.is_empty() {
-                self.talk.say(format!("refreshed {} of {0} Applications", refreshed.len()));
+            match &refreshed[..] {
+                [] => {}
+                [one] => self.talk.say(format!("refreshed {}", one.target.app)),
+                all => self.talk.say(format!("refreshed all {} Applications", all.len())),
             }
             return Ok(());
         };

@@ -36,6 +36,7 @@ mod run;
 mod startup_line;
 mod targets;
 mod undo;
+mod verdict;
 mod wanted;
 mod warnings;
 mod workload;

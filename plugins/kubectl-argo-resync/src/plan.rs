@@ -3,9 +3,15 @@
 use serde_json::{Map, Value, json};
 
 use crate::{
+    expected::Expected,
+    observe::{ControllerPod, RepoServerPod},
     period::{JITTER_KEY, PERIOD_KEY},
     wanted::Wanted,
+    workload::Component,
 };
+
+/// The order of restarts. The repo-server first: a controller that compares while it is away reports errors.
+pub const ORDER: [Component; 2] = [Component::RepoServer, Component::Controller];
 
 /// What is asked of the two keys; `None` leaves a key alone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -102,25 +108,36 @@ impl Change {
     }
 }
 
-/// What is known about the pods of a workload before anything is done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pods {
-    /// A key that they read is changed by this run.
-    pub changed: bool,
-    /// Whether they run with what will be in `argocd-cm`, when that is known of all.
-    pub in_force: Option<bool>,
-}
-
-impl Pods {
-    /// Whether they have to be restarted: also when they may be older than a change that an earlier run made.
-    pub fn need_restart(self) -> bool {
-        self.changed || self.in_force != Some(true)
-    }
+/// Which workloads have to be restarted: those that read a key that changes, and those that do not surely run with what
+/// is in `argocd-cm` already, since an earlier run may have been killed after it wrote.
+pub fn restarts(
+    change: &Change,
+    expected: Expected,
+    controllers: &[ControllerPod],
+    repo_servers: &[RepoServerPod],
+) -> Vec<Component> {
+    let controllers_fit = controllers.iter().all(|pod| expected.of_controller(pod) == Some(true));
+    let repo_servers_fit = repo_servers.iter().all(|pod| expected.of_repo_server(pod) == Some(true));
+    // Nobody owns a deleted key: the time of its deletion may be lost. A controller that still runs with another period
+    // shows that the repo-server may be as old.
+    let other_period = |pod: &ControllerPod| pod.proof.period_s != Some(expected.period_s);
+    let may_be_stale = change.period.after.is_none() && controllers.iter().any(other_period);
+    let needed = |component| match component {
+        Component::Controller => change.is_change() || !controllers_fit || controllers.is_empty(),
+        Component::RepoServer => {
+            change.period.is_change() || !repo_servers_fit || repo_servers.is_empty() || may_be_stale
+        }
+    };
+    ORDER.into_iter().filter(|component| needed(*component)).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{
+        origin::Origin,
+        proof::{Kind, Proof},
+    };
 
     fn written(text: &str) -> Option<Wanted> {
         Some(Wanted::Written(text.into()))
@@ -139,12 +156,46 @@ mod tests {
         assert!(!Change::new(Some("x"), None, &Settings::default()).is_change());
     }
 
+    fn controller(kind: Kind, period_s: u64) -> ControllerPod {
+        ControllerPod {
+            name: "c-0".into(),
+            line: None,
+            proof: Proof { kind, period_s: Some(period_s), jitter_s: Some(0), how: String::new() },
+            origin: Origin::Unset,
+            started_at: None,
+            ignored: vec![],
+            version: None,
+            is_starting: false,
+        }
+    }
+
+    fn repo_server(ref_age_s: Option<u64>) -> RepoServerPod {
+        let (name, how, origin) = ("r".into(), String::new(), Origin::Unset);
+        RepoServerPod { name, ref_age_s, kind: Kind::Spec, how, origin, started_at: None, ignored: vec![] }
+    }
+
     #[test]
     fn pods_restart_when_they_do_not_surely_run_with_the_values() {
-        for (changed, in_force, expected) in
-            [(true, Some(true), true), (false, Some(true), false), (false, Some(false), true), (false, None, true)]
-        {
-            assert_eq!(Pods { changed, in_force }.need_restart(), expected);
+        use Component::{Controller, RepoServer};
+        let expected = Expected { period_s: 30, jitter_s: Some(0), ref_age_s: 30 };
+        let none = Change::new(Some("30s"), Some("0s"), &Settings::default());
+        let period = Change::new(Some("60s"), Some("0s"), &Settings { period: written("30s"), jitter: None });
+        let jitter = Change::new(Some("30s"), None, &Settings { period: None, jitter: written("0s") });
+        let deleted = Change::new(None, Some("0s"), &Settings::default());
+        let (fits, other, unknown) =
+            (controller(Kind::Log, 30), controller(Kind::Log, 60), controller(Kind::Unproven, 30));
+        for (change, controller, ref_age_s, restarts) in [
+            (&none, &fits, Some(30), vec![]),
+            (&none, &fits, None, vec![RepoServer]),
+            (&none, &fits, Some(60), vec![RepoServer]),
+            (&none, &other, Some(30), vec![Controller]),
+            (&none, &unknown, Some(30), vec![Controller]),
+            (&period, &fits, Some(30), vec![RepoServer, Controller]),
+            (&jitter, &fits, Some(30), vec![Controller]),
+            (&deleted, &other, Some(30), vec![RepoServer, Controller]),
+        ] {
+            let found = super::restarts(change, expected, std::slice::from_ref(controller), &[repo_server(ref_age_s)]);
+            assert_eq!(found, restarts, "{change:?} {controller:?} {ref_age_s:?}");
         }
     }
 }

@@ -70,8 +70,10 @@ pub async fn all(means: Means<'_>, targets: Vec<Target>, results: &mut Vec<Refre
             failed += usize::from(result.error.is_some());
             results.push(result);
             let trouble = if failed > 0 { format!(", {failed} without success") } else { String::new() };
-            let what = format!("refreshed {} of {total} Applications{trouble}", results.len());
-            means.talk.status(&what, &means.deadline.time());
+            if total > 1 {
+                let what = format!("refreshed {} of {total} Applications{trouble}", results.len());
+                means.talk.status(&what, &means.deadline.time());
+            }
         }
     }
     results.sort_by(|a, b| a.target.app.cmp(&b.target.app));
@@ -119,7 +121,15 @@ async fn ask_until_answered(means: Means<'_>, target: &Target, progress: &mut Pr
             .hint("running the same command again asks; --timeout sets the time"));
     }
     loop {
-        let asked = ask(means, target, progress).await?;
+        let asked = match ask(means, target, progress).await {
+            Ok(asked) => asked,
+            Err(refused) if passes(&refused) && !patience.left().is_zero() => {
+                talk.detail(&refused.error.message);
+                tokio::time::sleep(LOOK_AT_LEAST.min(patience.left())).await;
+                continue;
+            }
+            Err(refused) => return Err(refused.error),
+        };
         let since = std::time::Instant::now();
         let mut pause = LOOK_FIRST;
         let answer = loop {
@@ -168,7 +178,7 @@ fn no_answer(app: &AppName, why: &str) -> Error {
 }
 
 /// Sets the annotation, unless a request that is at least as strong is pending; a hard one is never weakened.
-async fn ask(means: Means<'_>, target: &Target, progress: &mut Progress) -> Result<Asked, Error> {
+async fn ask(means: Means<'_>, target: &Target, progress: &mut Progress) -> Result<Asked, Refused> {
     let (cluster, app) = (means.cluster, &target.app);
     let api = api(cluster, app);
     let request =
@@ -194,7 +204,7 @@ async fn ask(means: Means<'_>, target: &Target, progress: &mut Progress) -> Resu
                     tokio::time::sleep(Duration::from_millis(100)).await;
                     continue;
                 }
-                Err(refused) => return Err(refused.error),
+                Err(refused) => return Err(refused),
             }
         };
         let at = Timestamp::from_second(at.as_second()).unwrap_or(at);

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use serde_json::{Value, json};
-use standin::{Options, Standin};
+use standin::{Matcher, Options, Outcome, Standin};
 
 use crate::bench::{APPLICATIONS, app, change, head, make, repository, run, writes};
 
@@ -102,6 +102,16 @@ fn an_application_that_nobody_would_answer_for_is_refused_by_name_and_skipped_by
     let object = run(&standin, &["--refresh-selector", "team=blue", "-A"]).object(0);
     assert_eq!(one(&object)["app"], "evt");
     assert_eq!(object["skipped"].as_array().unwrap().len(), 2, "{object}");
+}
+
+#[test]
+fn an_api_server_that_is_away_for_a_moment_does_not_end_a_refresh() {
+    let standin = Standin::start();
+    make(&standin, app("evt", &repository(&standin, "evt.git")));
+    let away = Outcome::Refused { code: 503, retry_after_s: None };
+    standin.cluster().faults.fail(Matcher::any().method("PATCH").path("/applications/evt"), 2, away);
+    let object = run(&standin, &["--hard-refresh", "evt"]).object(0);
+    assert_eq!(one(&object)["outcome"], "refreshed");
 }
 
 #[test]
