@@ -3,7 +3,7 @@
 use std::{ffi::OsString, path::Path, process::ExitCode, time::Duration};
 
 use clap::{CommandFactory, FromArgMatches};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use tokio::sync::watch;
 
 use crate::{
@@ -171,7 +171,7 @@ fn end(talk: &Talk, result: Result<Report, Error>) -> ExitCode {
         talk.error(error);
     }
     if let Some(object) = object {
-        let object = json!(object);
+        let object = Value::Object(object);
         if let Err(error) = if stream { output::line(&object) } else { output::print(&object) } {
             talk.error(&Error::unknown("cannot-write", format!("cannot write to stdout: {error}")));
             return Exit::Unknown.into();

@@ -45,6 +45,11 @@ impl Failure {
     pub fn status(&self) -> Option<u16> {
         self.refused.status
     }
+
+    /// Whether there is no such Application; a server that does not serve the resource (yet) answers 404 too.
+    pub fn is_missing(&self, name: &AppName) -> bool {
+        self.status() == Some(404) && self.refused.error.message.contains(&format!("\"{}\" not found", name.name))
+    }
 }
 
 /// All Applications of a scope, and the version at which this was so.

@@ -9,6 +9,7 @@ use kit::{application::AppName, error::Error, exit::Exit};
 
 use crate::{
     account::{Account, Cause},
+    alarm::Alarms,
     clock::At,
     outcome::{End, Outcome, badness},
     rules::Rules,
@@ -36,14 +37,23 @@ pub struct Group {
     begun: bool,
     /// Those that did not end yet.
     open: BTreeSet<AppName>,
-    /// Those of the open ones that time alone can end.
-    timed: BTreeSet<AppName>,
+    /// When time alone ends one of them.
+    wakes: Alarms,
+    /// When stillness will have lasted long enough.
+    proofs: Alarms,
 }
 
 impl Group {
     /// No accounts yet.
     pub fn new(members: Members) -> Self {
-        Group { accounts: BTreeMap::new(), members, begun: false, open: BTreeSet::new(), timed: BTreeSet::new() }
+        Group {
+            accounts: BTreeMap::new(),
+            members,
+            begun: false,
+            open: BTreeSet::new(),
+            wakes: Alarms::default(),
+            proofs: Alarms::default(),
+        }
     }
 
     /// Takes in a list: the first look, or one that closes a gap. What is no longer in it is gone.
@@ -98,20 +108,17 @@ impl Group {
 
     /// Lets time pass.
     pub fn tick(&mut self, now: At, rules: &Rules) {
-        self.each(self.timed.clone(), rules, |account| account.tick(now, rules));
+        self.each(self.wakes.due(now.elapsed), rules, |account| account.tick(now, rules));
     }
 
     /// When [`Group::tick`] will have something to say.
-    pub fn wake(&self, rules: &Rules) -> Option<Duration> {
-        self.timed.iter().filter_map(|name| self.accounts[name].wake(rules)).min()
+    pub fn wake(&self) -> Option<Duration> {
+        self.wakes.first()
     }
 
     /// When stillness will have lasted long enough for one of them: then they have to be looked at once more.
-    pub fn proof_due(&self, rules: &Rules) -> Option<Duration> {
-        if rules.hold.is_none() && rules.stable.is_none() {
-            return None;
-        }
-        self.open.iter().filter_map(|name| self.accounts[name].proof_due(rules)).min()
+    pub fn proof_due(&self) -> Option<Duration> {
+        self.proofs.first()
     }
 
     /// Ends what the deadline cut off.
@@ -219,14 +226,13 @@ impl Group {
 
     fn settle(&mut self, name: &AppName, rules: &Rules) {
         let Some(account) = self.accounts.get(name) else { return };
-        let (open, timed) = (account.end.is_none(), account.wake(rules).is_some());
-        for (is_in, set) in [(open, &mut self.open), (open && timed, &mut self.timed)] {
-            if is_in {
-                set.insert(name.clone());
-            } else {
-                set.remove(name);
-            }
+        if account.end.is_none() {
+            self.open.insert(name.clone());
+        } else {
+            self.open.remove(name);
         }
+        self.wakes.set(name, account.wake(rules));
+        self.proofs.set(name, account.proof_due(rules));
     }
 }
 

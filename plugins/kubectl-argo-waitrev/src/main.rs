@@ -13,6 +13,7 @@
 use std::process::ExitCode;
 
 mod account;
+mod alarm;
 mod ancestry;
 mod api;
 mod args;

@@ -14,7 +14,7 @@ use crate::{
 
 /// The keys of this command. An earlier run may have left them in the record, and what ended another command is not
 /// what ended this one.
-const OURS: [&str; 27] = [
+const OURS: [&str; 26] = [
     "app",
     "namespace",
     "revision_before",
@@ -41,7 +41,6 @@ const OURS: [&str; 27] = [
     "trigger",
     "trigger_reason",
     "error",
-    "type",
 ];
 
 /// What the run as a whole saw.

@@ -234,8 +234,12 @@ impl<'a> Run<'a> {
         if let Some(end) = &outside {
             self.group.stop(now, end, &self.rules);
         }
-        let mut object = if self.stream { Map::from_iter([("type".into(), json!("result"))]) } else { Map::new() };
+        // The first key of a line says what it is.
+        let mut object = if self.stream { Map::from_iter([("type".into(), json!(null))]) } else { Map::new() };
         object.extend(report::clean(record.0));
+        if self.stream {
+            object.insert("type".into(), json!("result"));
+        }
         if let (true, true, Some(name)) = (single, self.group.accounts.is_empty(), self.scope.names().first()) {
             object.insert("app".into(), json!(name.name));
             object.insert("namespace".into(), json!(name.namespace));

@@ -104,8 +104,8 @@ pub async fn run(args: Args, context: Context) -> Result<Report, Error> {
         if args.timeout.is_zero() && args.hold.is_none() && run.looked {
             break run.deadline(clock.now());
         }
-        let proof = run.group.proof_due(&run.rules).filter(|_| asked.is_none());
-        let wake = run.group.wake(&run.rules);
+        let proof = run.group.proof_due().filter(|_| asked.is_none());
+        let wake = run.group.wake();
         // A hold that has begun has an end of its own.
         let over = Some(deadline).filter(|_| args.hold.is_none() || !run.looked);
         tokio::select! {

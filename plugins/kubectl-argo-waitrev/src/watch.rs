@@ -27,6 +27,9 @@ use crate::{
 /// How often Applications are looked at where they cannot be watched.
 const POLL: Duration = Duration::from_secs(1);
 
+/// How often in a row what had been allowed may be forbidden before that is believed.
+const DENIALS: u32 = 4;
+
 /// A watch that ends sooner did not end as agreed.
 const FULL_WATCH: Duration = Duration::from_secs(15);
 
@@ -78,6 +81,10 @@ pub struct Feed<'a> {
     by_get: bool,
     in_trouble: bool,
     renewed: bool,
+    /// A watch was open once.
+    watched: bool,
+    /// How often in a row what had been allowed was forbidden.
+    denials: u32,
 }
 
 impl<'a> Feed<'a> {
@@ -106,6 +113,8 @@ impl<'a> Feed<'a> {
             by_get: false,
             in_trouble: false,
             renewed: false,
+            watched: false,
+            denials: 0,
         }
     }
 
@@ -167,7 +176,7 @@ impl<'a> Feed<'a> {
                     listed.version.clone_from(&view.metadata.resource_version);
                     listed.views.push(view);
                 }
-                Err(failure) if failure.status() == Some(404) => {}
+                Err(failure) if failure.is_missing(name) => {}
                 Err(failure) => return Err(failure),
             }
         }
@@ -193,7 +202,7 @@ impl<'a> Feed<'a> {
     }
 
     async fn look_failed(&mut self, failure: Failure) -> Result<(), Error> {
-        if failure.status() == Some(403) && !self.by_get && !self.scope.names().is_empty() {
+        if failure.status() == Some(403) && !self.looked && !self.by_get && !self.scope.names().is_empty() {
             self.talk.detail(format!("{}; trying get", failure.refused.error));
             self.by_get = true;
             return Ok(());
@@ -206,7 +215,7 @@ impl<'a> Feed<'a> {
             self.tell(Event::Broken).await;
         }
         match failure.status() {
-            Some(403) => {
+            Some(403) if !self.watched || self.denials >= DENIALS => {
                 self.polling = true;
                 self.tell(Event::Polling).await;
                 Ok(())
@@ -234,7 +243,10 @@ impl<'a> Feed<'a> {
                 self.renewed = true;
                 return Ok(());
             }
-            Some(429 | 500..) => {}
+            Some(0 | 410 | 429 | 500..) => {}
+            // A server that has just started does not know all resources and roles yet.
+            Some(404) if self.looked => {}
+            Some(403) if self.looked && self.denials < DENIALS => self.denials += 1,
             None if self.looked && error.code != "unreadable" => {}
             _ => return Err(error),
         }
@@ -250,6 +262,7 @@ impl<'a> Feed<'a> {
         let cluster = self.cluster.clone();
         let mut watch = api::watch(&cluster, self.scope, version).await.map_err(|failure| (failure, false))?;
         self.works().await;
+        self.watched = true;
         loop {
             let told = tokio::select! {
                 told = watch.next() => told.map_err(|failure| (failure, true))?,
@@ -294,6 +307,7 @@ impl<'a> Feed<'a> {
 
     async fn works(&mut self) {
         self.renewed = false;
+        self.denials = 0;
         if std::mem::take(&mut self.in_trouble) {
             self.tell(Event::Working).await;
         }
