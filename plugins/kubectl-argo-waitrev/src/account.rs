@@ -40,7 +40,7 @@ pub struct Account {
     /// Its name.
     pub name: AppName,
     /// The version seen last; after the end, the one that decided.
-    pub view: Option<View>,
+    pub view: Option<Box<View>>,
     /// The revision at the first look.
     pub revision_before: Option<String>,
     /// What the last version says.
@@ -105,7 +105,7 @@ impl Account {
     }
 
     /// Takes in a version of the object.
-    pub fn see(&mut self, view: View, at: At, cause: Cause, rules: &Rules) {
+    pub fn see(&mut self, view: Box<View>, at: At, cause: Cause, rules: &Rules) {
         self.tick(at, rules);
         if cause == Cause::Change {
             // The watch tells of everything in order: until now nothing had happened.
@@ -120,7 +120,7 @@ impl Account {
         let judgement = judge(&view, &rules.wanted, rules.level, rules.fail_on_degraded);
         let refreshed = view.refresh().is_some() || self.view.as_ref().is_some_and(|view| view.refresh().is_some());
         self.refresh_requested |= refreshed && rules.concerns(at);
-        self.trace.note(self.view.as_ref(), &view, at, cause, rules);
+        self.trace.note(self.view.as_deref(), &view, at, cause, rules);
         self.note_error(&view, at, &judgement, rules);
         if self.view.is_none() {
             self.revision_before = Some(rules.wanted.shown(&view)).filter(|revision| !revision.is_empty());
@@ -145,7 +145,10 @@ impl Account {
             }
         }
         self.judgement = Some(judgement);
-        self.decide(at, before.as_ref(), rules);
+        self.decide(at, before.as_deref(), rules);
+        if let Some(view) = &mut self.view {
+            view.forget_history();
+        }
         if cause == Cause::LookAgain {
             self.prove(at, rules);
         }

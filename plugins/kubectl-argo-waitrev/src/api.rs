@@ -20,8 +20,8 @@ use crate::{scope::Scope, view::View, windows::Project};
 
 const RESOURCE: &str = "applications.argoproj.io";
 
-/// Applications in one piece of a list: a few MB, since some are large.
-const PAGE: u32 = 500;
+/// Applications in one piece of a list: a MB or two, since some are large.
+const PAGE: u32 = 250;
 
 /// How long the API server keeps a watch open. Short, so that a connection on which nothing arrives any more is noticed
 /// soon: the server ends a healthy one by itself at this time.
@@ -56,7 +56,7 @@ impl Failure {
 #[derive(Debug)]
 pub struct Listed {
     /// The Applications.
-    pub views: Vec<View>,
+    pub views: Vec<Box<View>>,
     /// The resource version.
     pub version: String,
 }
@@ -66,13 +66,13 @@ pub struct Listed {
 #[serde(tag = "type", content = "object", rename_all = "UPPERCASE")]
 pub enum Told {
     /// A new Application, or one that came into the scope.
-    Added(View),
+    Added(Box<View>),
     /// A changed one.
-    Modified(View),
+    Modified(Box<View>),
     /// One that is gone, or left the scope.
-    Deleted(View),
+    Deleted(Box<View>),
     /// Nothing but a newer version.
-    Bookmark(View),
+    Bookmark(Box<View>),
     /// The end of the watch.
     Error(Box<Status>),
 }
@@ -82,14 +82,14 @@ struct Page {
     #[serde(default)]
     metadata: ListMeta,
     #[serde(default)]
-    items: Vec<View>,
+    items: Vec<Box<View>>,
 }
 
-/// Lists the Applications of a scope.
+/// Lists the Applications of a scope; at the first look, without the histories that nothing is held against.
 ///
 /// # Errors
 /// The first request that failed.
-pub async fn list(cluster: &Cluster, scope: &Scope) -> Result<Listed, Failure> {
+pub async fn list(cluster: &Cluster, scope: &Scope, first: bool) -> Result<Listed, Failure> {
     let ask = scope.ask("list");
     let mut params = ListParams { limit: Some(PAGE), ..ListParams::default() };
     params.label_selector = scope.labels().map(str::to_owned);
@@ -97,7 +97,10 @@ pub async fn list(cluster: &Cluster, scope: &Scope) -> Result<Listed, Failure> {
     let mut views = Vec::new();
     loop {
         let request = Request::new(scope.path()).list(&params).map_err(|error| unsendable(cluster, ask, error))?;
-        let page: Page = one(cluster, ask, request).await?;
+        let mut page: Page = one(cluster, ask, request).await?;
+        if first {
+            page.items.iter_mut().for_each(|view| view.forget_history());
+        }
         views.extend(page.items.into_iter().filter(|view| scope.contains(&view.name())));
         match page.metadata.continue_ {
             Some(token) if !token.is_empty() => params.continue_token = Some(token),
@@ -110,7 +113,7 @@ pub async fn list(cluster: &Cluster, scope: &Scope) -> Result<Listed, Failure> {
 ///
 /// # Errors
 /// The request failed; 404 when there is none.
-pub async fn get(cluster: &Cluster, name: &AppName) -> Result<View, Failure> {
+pub async fn get(cluster: &Cluster, name: &AppName) -> Result<Box<View>, Failure> {
     let ask = Ask { verb: "get", resource: RESOURCE, namespace: &name.namespace, name: &name.name };
     let request = Request::new(crate::scope::namespaced(&name.namespace)).get(&name.name, &GetParams::default());
     one(cluster, ask, request.map_err(|error| unsendable(cluster, ask, error))?).await
@@ -143,8 +146,8 @@ pub struct Watch<'a> {
     body: Body,
     /// What arrived of the lines that are not complete.
     buffer: Vec<u8>,
-    /// How much of it was searched for the end of a line.
-    searched: usize,
+    /// Where the first line that was not handed out begins.
+    start: usize,
     until: tokio::time::Instant,
 }
 
@@ -167,7 +170,7 @@ pub async fn watch<'a>(cluster: &'a Cluster, scope: &'a Scope, version: &str) ->
     let until = tokio::time::Instant::now() + Duration::from_secs(WATCH_SECONDS.into()) + WATCH_GRACE;
     let limit = cluster.limit.min(Duration::from_secs(WATCH_SECONDS.into()));
     let body = tokio::time::timeout(limit, send(cluster, ask, request)).await.map_err(|_| silent(cluster, ask))??;
-    Ok(Watch { cluster, ask, body, buffer: Vec::new(), searched: 0, until })
+    Ok(Watch { cluster, ask, body, buffer: Vec::new(), start: 0, until })
 }
 
 impl Watch<'_> {
@@ -178,7 +181,7 @@ impl Watch<'_> {
     pub async fn next(&mut self) -> Result<Option<Told>, Failure> {
         loop {
             if let Some(line) = self.line() {
-                let told = serde_json::from_slice(&line);
+                let told = serde_json::from_slice(&self.buffer[line]);
                 return told.map(Some).map_err(|error| unreadable(self.cluster, self.ask, &error));
             }
             let frame = tokio::time::timeout_at(self.until, self.body.frame());
@@ -190,19 +193,17 @@ impl Watch<'_> {
         }
     }
 
-    fn line(&mut self) -> Option<Vec<u8>> {
-        loop {
-            let Some(end) = self.buffer[self.searched..].iter().position(|byte| *byte == b'\n') else {
-                self.searched = self.buffer.len();
-                return None;
-            };
-            let rest = self.buffer.split_off(self.searched + end + 1);
-            let line = std::mem::replace(&mut self.buffer, rest);
-            self.searched = 0;
-            if !line.trim_ascii().is_empty() {
+    /// Where in the buffer the next line is; what comes before it is forgotten once no whole line is left.
+    fn line(&mut self) -> Option<std::ops::Range<usize>> {
+        while let Some(length) = self.buffer[self.start..].iter().position(|byte| *byte == b'\n') {
+            let line = self.start..self.start + length;
+            self.start = line.end + 1;
+            if !self.buffer[line.clone()].trim_ascii().is_empty() {
                 return Some(line);
             }
         }
+        self.buffer.drain(..std::mem::take(&mut self.start));
+        None
     }
 }
 

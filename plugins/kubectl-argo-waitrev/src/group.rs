@@ -32,7 +32,7 @@ pub struct Members {
 #[derive(Clone, Debug)]
 pub struct Group {
     /// By name.
-    pub accounts: BTreeMap<AppName, Account>,
+    pub accounts: BTreeMap<AppName, Box<Account>>,
     members: Members,
     begun: bool,
     /// Those that did not end yet.
@@ -57,8 +57,8 @@ impl Group {
     }
 
     /// Takes in a list: the first look, or one that closes a gap. What is no longer in it is gone.
-    pub fn listed(&mut self, views: Vec<View>, at: At, first: bool, rules: &Rules) {
-        let names: BTreeSet<AppName> = views.iter().map(View::name).collect();
+    pub fn listed(&mut self, views: Vec<Box<View>>, at: At, first: bool, rules: &Rules) {
+        let names: BTreeSet<AppName> = views.iter().map(|view| view.name()).collect();
         let cause = if first { Cause::FirstLook } else { Cause::LookAgain };
         for view in views {
             self.see(view, at, cause, rules);
@@ -70,10 +70,10 @@ impl Group {
     }
 
     /// Takes in a version of an Application; one that was not there before joins.
-    pub fn see(&mut self, view: View, at: At, cause: Cause, rules: &Rules) {
+    pub fn see(&mut self, view: Box<View>, at: At, cause: Cause, rules: &Rules) {
         let name = view.name();
         let known = self.accounts.contains_key(&name);
-        let account = self.accounts.entry(name.clone()).or_insert_with(|| Account::new(name.clone()));
+        let account = self.accounts.entry(name.clone()).or_insert_with(|| Box::new(Account::new(name.clone())));
         if !known && let Err(unfit) = rules.wanted.sources(&view) {
             let end = unfit_end(&name, &unfit, !self.members.names.is_empty());
             account.view = Some(view);
@@ -150,10 +150,10 @@ impl Group {
 
     /// How many Applications there are that can show the commit.
     pub fn count(&self) -> usize {
-        let there = |account: &&Account| {
+        let there = |account: &Account| {
             !matches!(account.end, Some((End { outcome: Outcome::Deleted | Outcome::Skipped, .. }, _)))
         };
-        self.accounts.values().filter(there).count()
+        self.accounts.values().filter(|account| there(account)).count()
     }
 
     /// How the whole ended: the exit code, and the error behind it.

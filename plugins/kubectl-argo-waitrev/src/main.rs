@@ -10,6 +10,8 @@
 //!
 //! Exit codes: [`kit::exit::TABLE`].
 
+#![allow(clippy::vec_box, reason = "a view is large, and a growing list of thousands would copy them all")]
+
 use std::process::ExitCode;
 
 mod account;

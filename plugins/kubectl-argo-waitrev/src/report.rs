@@ -60,15 +60,16 @@ pub fn clean(mut record: Map<String, Value>) -> Map<String, Value> {
     record
 }
 
-/// Adds the keys of this command to the record. One named Application has them at the top; several have `results`.
-pub fn add(object: &mut Map<String, Value>, group: &Group, rules: &Rules, course: Course, single: bool) {
-    match group.accounts.values().next() {
-        Some(account) if single => one(object, account, rules),
-        None if single => {}
-        _ => {
-            object.insert("outcome".into(), json!(group.outcome().word()));
-            object.insert("results".into(), group.accounts.values().map(|account| result(account, rules)).collect());
-        }
+/// Adds the keys of this command to the record. One named Application has them at the top; several have `results`. Takes
+/// the accounts, since there is no need to have thousands of them twice.
+pub fn add(object: &mut Map<String, Value>, group: Group, rules: &Rules, course: Course, single: bool) {
+    let outcome = group.outcome();
+    let mut accounts = group.accounts.into_values();
+    if !single {
+        object.insert("outcome".into(), json!(outcome.word()));
+        object.insert("results".into(), accounts.map(|account| result(&account, rules)).collect());
+    } else if let Some(account) = accounts.next() {
+        one(object, &account, rules);
     }
     object.insert("watch_restarts".into(), json!(course.watch_restarts));
     object.insert("watch_gaps".into(), json!(course.watch_gaps));

@@ -88,7 +88,7 @@ impl<'a> Run<'a> {
         let open = |revision: &&String| {
             is_commit(revision) && !self.older.contains(*revision) && self.rules.wanted.accepts(revision).is_none()
         };
-        let revisions: BTreeSet<String> = views.iter().flat_map(revisions).filter(open).cloned().collect();
+        let revisions: BTreeSet<String> = views.iter().flat_map(|view| revisions(view)).filter(open).cloned().collect();
         (!revisions.is_empty()).then(|| (repository, revisions.into_iter().collect()))
     }
 
@@ -126,8 +126,8 @@ impl<'a> Run<'a> {
         };
         let new = |found: &(AppName, AppName)| !self.projects.contains(&found.1);
         let found = match name {
-            Some(name) => self.group.accounts.get(name).and_then(project).filter(new),
-            None => self.group.accounts.values().filter_map(project).find(new),
+            Some(name) => self.group.accounts.get(name).and_then(|account| project(account)).filter(new),
+            None => self.group.accounts.values().filter_map(|account| project(account)).find(new),
         }?;
         self.projects.insert(found.1.clone());
         Some(found)
@@ -244,8 +244,8 @@ impl<'a> Run<'a> {
             object.insert("app".into(), json!(name.name));
             object.insert("namespace".into(), json!(name.namespace));
         }
-        report::add(&mut object, &self.group, &self.rules, self.course, single);
         let (mut exit, mut error) = self.group.verdict();
+        report::add(&mut object, self.group, &self.rules, self.course, single);
         if let Some(end) = outside {
             object.insert("outcome".into(), json!(end.outcome.word()));
             (exit, error) = (end.exit, end.error);
@@ -254,7 +254,7 @@ impl<'a> Run<'a> {
     }
 
     fn one(&mut self, name: AppName, at: At, change: impl FnOnce(&mut Group, &Rules)) {
-        let state = |run: &Self| State::of(run.group.accounts.get(&name), &run.rules);
+        let state = |run: &Self| State::of(run.group.accounts.get(&name).map(|account| &**account), &run.rules);
         let before = if self.stream { state(self) } else { State::default() };
         change(&mut self.group, &self.rules);
         if self.stream {
@@ -267,8 +267,8 @@ impl<'a> Run<'a> {
         if !self.stream {
             return Vec::new();
         }
-        let state = |(name, account)| (AppName::clone(name), State::of(Some(account), &self.rules));
-        self.group.accounts.iter().map(state).collect()
+        let accounts = self.group.accounts.values();
+        accounts.map(|account| (account.name.clone(), State::of(Some(account), &self.rules))).collect()
     }
 
     fn tell(&self, before: Vec<(AppName, State)>, at: At) {

@@ -21,7 +21,7 @@ pub struct View {
     #[serde(deserialize_with = "or_default")]
     pub status: Status,
     /// The sync operation that is requested or running; gone in the same patch that completes it.
-    pub operation: Option<Operation>,
+    pub operation: Option<Box<Operation>>,
 }
 
 impl View {
@@ -44,6 +44,13 @@ impl View {
     /// The newest entry of the history; ids only grow.
     pub fn newest_history_id(&self) -> Option<i64> {
         self.status.history.iter().map(|entry| entry.id).max()
+    }
+
+    /// Forgets all of the history but the newest id, which is what a later version is held against.
+    pub fn forget_history(&mut self) {
+        let newest = self.newest_history_id();
+        self.status.history.retain(|entry| Some(entry.id) == newest);
+        self.status.history.shrink_to_fit();
     }
 
     /// When the last comparison began, in UNIX ms: whole seconds of the controller's clock.
@@ -103,7 +110,7 @@ pub struct Spec {
     #[serde(deserialize_with = "or_default")]
     pub sources: Vec<Source>,
     /// Dry source and hydrated branch; the Application is then not multi-source.
-    pub source_hydrator: Option<Hydrator>,
+    pub source_hydrator: Option<Box<Hydrator>>,
     /// Whether syncs happen by themselves.
     #[serde(deserialize_with = "or_default")]
     pub sync_policy: SyncPolicy,
@@ -190,7 +197,7 @@ pub struct Status {
     #[serde(deserialize_with = "or_default")]
     pub health: Health,
     /// The last or running operation.
-    pub operation_state: Option<OperationState>,
+    pub operation_state: Option<Box<OperationState>>,
     /// When the last comparison began.
     pub reconciled_at: Option<Time>,
     /// What is wrong.

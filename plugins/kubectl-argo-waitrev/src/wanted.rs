@@ -1,6 +1,6 @@
 //! What is waited for, and which sources of an Application can show it.
 
-use std::collections::BTreeSet;
+use std::{borrow::Cow, collections::BTreeSet};
 
 use crate::{
     revision::{same_commit, same_repository},
@@ -107,7 +107,7 @@ impl Wanted {
         let ours = |source: &Source| {
             self.repo_urls.is_empty() || self.repo_urls.iter().any(|url| same_repository(url, &source.repo_url))
         };
-        if !sources.iter().any(Source::is_git) {
+        if !sources.iter().any(|source| source.is_git()) {
             return Err(Unfit::NoGitSource);
         }
         let found: Vec<usize> = sources
@@ -145,15 +145,16 @@ impl Wanted {
 /// The sources of an Application, in the order of `status.sync.revisions`. `spec.source` is ignored when there are
 /// `sources`, and both are when there is a hydrator, whose sync source may leave its URL to the dry one
 /// (argo-cd v3.5.1 pkg/apis/application/v1alpha1/types.go).
-pub fn sources(view: &View, dry: bool) -> Vec<Source> {
-    if let Some(hydrator) = &view.spec.source_hydrator {
-        let mut source = if dry { hydrator.dry_source.clone() } else { hydrator.sync_source.clone() };
-        if source.repo_url.is_empty() {
-            source.repo_url.clone_from(&hydrator.dry_source.repo_url);
-        }
-        return vec![source];
+pub fn sources(view: &View, dry: bool) -> Vec<Cow<'_, Source>> {
+    let Some(hydrator) = &view.spec.source_hydrator else {
+        let one = view.spec.source.iter().filter(|_| view.spec.sources.is_empty());
+        return view.spec.sources.iter().chain(one).map(Cow::Borrowed).collect();
+    };
+    let source = if dry { &hydrator.dry_source } else { &hydrator.sync_source };
+    if source.repo_url.is_empty() {
+        return vec![Cow::Owned(Source { repo_url: hydrator.dry_source.repo_url.clone(), ..source.clone() })];
     }
-    if view.spec.sources.is_empty() { view.spec.source.iter().cloned().collect() } else { view.spec.sources.clone() }
+    vec![Cow::Borrowed(source)]
 }
 
 /// Whether the revisions are in `status.sync.revisions`.

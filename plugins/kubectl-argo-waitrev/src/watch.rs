@@ -39,7 +39,7 @@ pub enum Event {
     /// All Applications: at the first look, after a gap, or when asked.
     Listed {
         /// The Applications.
-        views: Vec<View>,
+        views: Vec<Box<View>>,
         /// Whether it is the first look.
         first: bool,
         /// Whether changes may have been missed before it.
@@ -48,9 +48,9 @@ pub enum Event {
         at: At,
     },
     /// An Application that is new or changed.
-    Changed(View, At),
+    Changed(Box<View>, At),
     /// An Application that is gone.
-    Gone(View, At),
+    Gone(Box<View>, At),
     /// The watch ended other than agreed.
     Broken,
     /// Nothing can be found out at the moment.
@@ -167,7 +167,7 @@ impl<'a> Feed<'a> {
 
     async fn look(&self) -> Result<Listed, Failure> {
         if !self.by_get {
-            return api::list(&self.cluster, self.scope).await;
+            return api::list(&self.cluster, self.scope, !self.looked).await;
         }
         let mut listed = Listed { views: Vec::new(), version: String::new() };
         for name in self.scope.names() {
@@ -288,7 +288,7 @@ impl<'a> Feed<'a> {
     }
 
     /// Names that do not exist are a wrong call; those that nearly fit are the hint.
-    async fn missing(&self, views: &[View]) -> Result<(), Error> {
+    async fn missing(&self, views: &[Box<View>]) -> Result<(), Error> {
         let Some(name) = self.scope.names().iter().find(|name| !views.iter().any(|view| view.name() == **name)) else {
             return Ok(());
         };

@@ -135,7 +135,7 @@ fn play(wish: &Wish, events: &[Event]) -> (Account, Rules) {
     let mut looked = false;
     for (now, kind, patch) in events.iter().map(parts) {
         merge(&mut object, &patch);
-        let view = || View::deserialize(&object).unwrap();
+        let view = || Box::new(View::deserialize(&object).unwrap());
         match kind.as_str() {
             "look" | "again" => group.listed(vec![view()], now, kind == "look", &rules),
             "missing" => group.listed(Vec::new(), now, false, &rules),
@@ -151,7 +151,7 @@ fn play(wish: &Wish, events: &[Event]) -> (Account, Rules) {
         }
     }
     let account = group.accounts.into_values().next().unwrap();
-    (account, rules)
+    (*account, rules)
 }
 
 #[test]
