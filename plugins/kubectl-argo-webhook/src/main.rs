@@ -1,4 +1,17 @@
 //! Builds, signs and delivers a push event to Argo CD, and explains which Applications it touches.
+//!
+//! ```sh
+//! git evt-push -a -m 'Release 1.4' | kubectl argo-webhook -f - --sign | kubectl argo-waitrev shop -f -
+//! ```
+//!
+//! API calls: `list` of `services`, and where they are allowed `list` of `pods` and `get` of the ConfigMaps
+//! `argocd-cmd-params-cm` and (for large bodies, and for `explain`) `argocd-cm`. Then, by the way that is taken:
+//! `create` of `services/proxy`; `get` (and `create`) of `pods/portforward`; or none but HTTP to the cluster IP. `get` of
+//! the Secrets `argocd-server-tls` and `argocd-secret` for the certificate, except through the proxy; of `argocd-secret`
+//! and of what it refers to for the key, with `--sign` and no other source. `get` of `pods/log`, where it is allowed, for
+//! the reason of a refusal. `explain`: `list` of `applications.argoproj.io`. `secret set`: `patch` of that Secret.
+//!
+//! Exit codes: [`kit::exit::TABLE`].
 
 mod answer;
 mod args;

@@ -238,7 +238,7 @@ async fn target(args: &Send, cluster: Option<&Cluster>, bytes: usize, talk: &Tal
     };
     let server = server::find(cluster, talk).await?;
     if bytes > SMALL
-        && let Some(limit) = server::body_limit(cluster, server.version).await?
+        && let Some(limit) = server::body_limit(cluster, server.version, talk).await
         && u64::try_from(bytes).is_ok_and(|bytes| bytes > limit)
     {
         return Err(Error::usage(

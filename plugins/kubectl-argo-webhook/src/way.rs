@@ -17,6 +17,9 @@ use crate::{
 /// nowhere.
 const PATIENCE: Duration = Duration::from_secs(1);
 
+/// How long the cluster may take to tell the certificate that an address of the user's might show.
+const LOOKUP: Duration = Duration::from_secs(2);
+
 /// The way that the flags name, or the best there is.
 ///
 /// # Errors
@@ -119,15 +122,15 @@ impl<'a> TrustArgs<'a> {
         if self.skip {
             return Ok(Trust::anything());
         }
-        let own = match cluster {
-            Some(cluster) => Trust::of_cluster(cluster).await.unwrap_or_default(),
-            None => Trust::default(),
-        };
-        let trust = own.with_system();
-        match self.ca_file {
-            Some(file) => trust.and_file(file),
-            None => Ok(trust),
+        if let Some(file) = self.ca_file {
+            return Trust::default().with_system().and_file(file);
         }
+        // The cluster may be out of reach, which is no reason not to send to another address.
+        let own = match cluster {
+            Some(cluster) => tokio::time::timeout(LOOKUP, Trust::of_cluster(cluster)).await,
+            None => return Ok(Trust::default().with_system()),
+        };
+        Ok(own.ok().and_then(Result::ok).unwrap_or_default().with_system())
     }
 }
 

@@ -1,9 +1,17 @@
 //! The command's flags.
 
-use std::{path::PathBuf, time::Duration};
+mod explain;
+mod secret;
+mod verify;
 
-use clap::{ArgAction, ArgGroup, Args as Flags, Parser, Subcommand, ValueEnum};
-use kit::{cluster::ClusterArgs, duration, talk::TalkArgs, version::Version};
+use std::path::PathBuf;
+
+use clap::{ArgGroup, Args as Flags, Parser, Subcommand, ValueEnum};
+use kit::{cluster::ClusterArgs, talk::TalkArgs};
+
+pub use explain::Explain;
+pub use secret::{SecretCommand, SecretSet, SecretShow};
+pub use verify::Verify;
 
 use crate::provider::Provider;
 
@@ -55,86 +63,6 @@ pub enum Command {
         #[command(subcommand)]
         command: SecretCommand,
     },
-}
-
-/// Checks a signature.
-#[derive(Debug, Flags)]
-#[command(group = ArgGroup::new("proof").required(true))]
-pub struct Verify {
-    /// The exact bytes of the body
-    #[arg(long, value_name = "FILE")]
-    pub body_file: PathBuf,
-
-    /// The signature, as it stands in its header
-    #[arg(long, value_name = "TEXT", group = "proof")]
-    pub signature: Option<String>,
-
-    /// The headers of the event: lines `Name: value`, or a JSON object
-    #[arg(long, value_name = "FILE", group = "proof")]
-    pub headers: Option<PathBuf>,
-
-    /// Whose event it is [default: what the headers say, else github]
-    #[arg(long, value_enum, value_name = "NAME")]
-    pub provider: Option<Provider>,
-
-    /// File that holds the key; one newline at its end is dropped [default: the key in argocd-secret]
-    #[arg(long, value_name = "FILE")]
-    pub secret_file: Option<PathBuf>,
-
-    /// Environment variable that holds the key
-    #[arg(long, value_name = "NAME", conflicts_with = "secret_file")]
-    pub secret_env: Option<String>,
-
-    /// The cluster.
-    #[command(flatten)]
-    pub cluster: ClusterArgs,
-
-    /// How to talk.
-    #[command(flatten)]
-    pub talk: TalkArgs,
-}
-
-/// Explains an event.
-#[derive(Debug, Flags)]
-#[command(group = ArgGroup::new("origin").required(true))]
-pub struct Explain {
-    /// The event.
-    #[command(flatten)]
-    pub event: EventArgs,
-
-    /// Read the Applications from this file: YAML documents or JSON, a List too; - is stdin
-    #[arg(long, value_name = "FILE", help_heading = "Applications")]
-    pub applications: Option<PathBuf>,
-
-    /// Version of Argo CD whose rules to use [default: that of the cluster's server, else the newest known]
-    #[arg(long, value_name = "VERSION", value_parser = version, help_heading = "Applications")]
-    pub server_version: Option<Version>,
-
-    /// Namespaces that Argo CD serves beside its own: globs, or expressions between slashes [default: what the cluster
-    /// says; all of a file]
-    #[arg(long, value_name = "LIST", value_delimiter = ',', help_heading = "Applications")]
-    pub application_namespaces: Option<Vec<String>>,
-
-    /// The cluster.
-    #[command(flatten)]
-    pub cluster: ClusterArgs,
-
-    /// How to talk.
-    #[command(flatten)]
-    pub talk: TalkArgs,
-}
-
-fn version(text: &str) -> Result<Version, String> {
-    Version::parse(text).ok_or_else(|| format!("`{text}` is not a version such as v3.5.1"))
-}
-
-/// What to do with the key.
-#[derive(Debug, Subcommand)]
-pub enum SecretCommand {
-    /// Write the key into argocd-secret, and wait until every argocd-server pod enforces it
-    Set(Box<SecretSet>),
-    /// Show whether a key is set: its length and the start of its SHA-256, never the key
-    Show(Box<SecretShow>),
 }
 
 /// Where the event comes from.
@@ -274,59 +202,6 @@ pub struct Send {
     /// How often to try again when the server is not there or its queue is full
     #[arg(long, value_name = "N", default_value_t = 4, help_heading = "Delivery")]
     pub retries: u32,
-
-    /// The cluster.
-    #[command(flatten)]
-    pub cluster: ClusterArgs,
-
-    /// How to talk.
-    #[command(flatten)]
-    pub talk: TalkArgs,
-}
-
-/// Writes a key.
-#[derive(Debug, Flags)]
-#[command(group = ArgGroup::new("new_key").required(true))]
-pub struct SecretSet {
-    /// Make a new random key of 16 bytes, in hexadecimal
-    #[arg(long, group = "new_key")]
-    pub generate: bool,
-
-    /// Take the key from this file; one newline at its end is dropped (azuredevops: user:password)
-    #[arg(long, value_name = "FILE", group = "new_key")]
-    pub from_file: Option<PathBuf>,
-
-    /// Keep the new key in this file, for its owner only, without a newline at its end
-    #[arg(long, value_name = "FILE", requires = "generate")]
-    pub out: Option<PathBuf>,
-
-    /// Whose events the key is for
-    #[arg(long, value_enum, value_name = "NAME", default_value_t = Provider::Github)]
-    pub provider: Provider,
-
-    /// Replace a reference ($name:key) by the key itself
-    #[arg(long, action = ArgAction::SetTrue)]
-    pub force: bool,
-
-    /// How long to wait for the servers
-    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration::parse)]
-    pub timeout: Duration,
-
-    /// The cluster.
-    #[command(flatten)]
-    pub cluster: ClusterArgs,
-
-    /// How to talk.
-    #[command(flatten)]
-    pub talk: TalkArgs,
-}
-
-/// Looks at a key.
-#[derive(Debug, Flags)]
-pub struct SecretShow {
-    /// Whose events the key is for
-    #[arg(long, value_enum, value_name = "NAME", default_value_t = Provider::Github)]
-    pub provider: Provider,
 
     /// The cluster.
     #[command(flatten)]
