@@ -117,42 +117,6 @@ fn a_connection_that_is_not_made_is_tried_again() {
     assert_eq!(hook.run(&["-f", "push.json", "--via", "port-forward"]).code(0).object["attempts"], 2);
 }
 
-/// A server that reads each request and hangs up; the deliveries that it saw.
-fn hangs_up(times: usize) -> (String, std::thread::JoinHandle<Vec<String>>) {
-    use std::io::Read;
-    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    let seen = std::thread::spawn(move || {
-        let mut seen = Vec::new();
-        for _ in 0..times {
-            let (mut connection, _) = listener.accept().unwrap();
-            let mut request = String::new();
-            while !request.ends_with('}') {
-                let mut bytes = [0; 4096];
-                let length = connection.read(&mut bytes).unwrap();
-                request.push_str(std::str::from_utf8(&bytes[..length]).unwrap());
-            }
-            seen.push(request.lines().find(|line| line.starts_with("x-github-delivery")).unwrap().to_owned());
-        }
-        seen
-    });
-    (url, seen)
-}
-
-#[test]
-fn a_dropped_connection_is_tried_again_only_with_a_body_of_our_own() {
-    let hook = Hook::start();
-    let (url, seen) = hangs_up(2);
-    let sent = hook.run(&["-f", "push.json", "--url", &url, "--retries", "1", "--save-body", "body.json"]).code(3);
-    assert_eq!((&sent.object["attempts"], &sent.object["error"]["code"]), (&json!(2), &json!("dropped")));
-    let seen = seen.join().unwrap();
-    assert_eq!(seen[0], seen[1], "both under one delivery");
-    let (url, seen) = hangs_up(1);
-    let sent = hook.run(&["--body-file", "body.json", "--url", &url]).code(3);
-    assert_eq!((&sent.object["attempts"], &sent.object["http_status"]), (&json!(1), &Value::Null));
-    assert_eq!(seen.join().unwrap().len(), 1);
-}
-
 #[test]
 fn a_redirect_is_reported_and_not_followed() {
     let hook = Hook::start();

@@ -154,7 +154,10 @@ impl Hook {
 
 impl Ended {
     pub fn of(mut command: Command) -> Ended {
-        let output = command.output().unwrap();
+        Ended::from(command.output().unwrap())
+    }
+
+    pub fn from(output: std::process::Output) -> Ended {
         let text = String::from_utf8(output.stdout).unwrap();
         Ended {
             code: output.status.code().unwrap(),
