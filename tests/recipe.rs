@@ -69,10 +69,10 @@ fn the_lab_measures_polling_against_webhooks_and_proves_both() {
 }
 
 #[test]
-fn every_step_can_be_repeated() {
+fn every_step_can_be_repeated_and_chosen() {
     let lab = Lab::new();
     lab.run(&[]);
-    for step in ["1", "2", "3", "4", "5", "6", "7", "8"] {
+    for step in ["1", "3", "4", "5", "6", "7", "6", "7", "8"] {
         lab.run(&["--from", step, "--to", step]);
     }
     assert_graded_well(&lab.check());

@@ -111,7 +111,7 @@ leave() {
     [ "$code" -ne 0 ] && [ "$step" -ne 0 ] || return 0
     say "lab.sh: step $step was not finished (exit $code): continue with --from $step"
     if [ "$step" -ge 4 ] && [ "$step" -le 7 ]; then
-        say "lab.sh: polling may be off until step 7; to turn it on now: kubectl argo-resync $safety_net --jitter default"
+        say "lab.sh: polling may be off until step 7; to turn it on now: $(typed resync "$safety_net" --jitter default)"
     fi
 }
 trap leave EXIT
@@ -167,6 +167,7 @@ keep() { mv "$tmp/$1" "$dir/$1"; }
 value() { jq -r "$2" "$dir/$1"; }
 need() { [ -s "$dir/$1" ] || die "$dir/$1 is not there: step $2 makes it (--from $2)" 2; }
 status() { kube get applications.argoproj.io "$app" -o jsonpath="{.status.$1}"; }
+setting() { kube get configmap argocd-cm -o jsonpath='{.data.timeout\.reconciliation}'; }
 rev_of() { git -C "$dir/repo" show "$1:app/signal.yaml" | sed -n 's/^  rev: *//p'; }
 
 # A step measures how its own commit arrives, so the commit before has to be deployed. It is, unless a step is repeated.
@@ -265,6 +266,10 @@ step_2() {
 }
 
 step_3() {
+    if [ "$(setting)" != "$poll_period" ]; then
+        say "Argo CD does not poll every $poll_period, so step 2 comes first."
+        step_2
+    fi
     begin_at r1
     let_the_cache_age
     say "A push, and nobody tells Argo CD: it finds the commit with its next poll."
@@ -313,6 +318,10 @@ step_5() {
 }
 
 step_6() {
+    if [ "$(setting)" != 0s ]; then
+        say "Polling could find the commit too, so it is turned off first."
+        quiet resync off
+    fi
     begin_at r3
     say "Anybody can POST to that address. With a shared secret the server accepts only events that carry its HMAC."
     quiet webhook secret set --generate --out "$dir/webhook-secret"

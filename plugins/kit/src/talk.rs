@@ -1,8 +1,8 @@
 //! Everything that is said to the person on stderr.
 
 use std::{
-    cell::RefCell,
     io::{self, IsTerminal, Write},
+    sync::{Arc, Mutex, MutexGuard},
 };
 
 use clap::{Args, ValueEnum};
@@ -42,16 +42,21 @@ pub struct TalkArgs {
 pub const ENVIRONMENT: &str = "  NO_COLOR    when set, no colours
   TERM        `dumb`: no colours, and no line that is drawn over";
 
-/// A voice on stderr.
+/// A voice on stderr; its clones share the status line.
 #[derive(Clone, Debug)]
 pub struct Talk {
     quiet: bool,
     verbose: bool,
     /// Whether a status line can be drawn over.
     terminal: bool,
+    status: Arc<Mutex<Status>>,
+}
+
+#[derive(Debug, Default)]
+struct Status {
     /// The last status line, so that only changes are printed where it cannot be drawn over.
-    status: RefCell<String>,
-    frame: RefCell<usize>,
+    what: String,
+    frame: usize,
 }
 
 const FRAMES: [char; 4] = ['-', '\\', '|', '/'];
@@ -69,8 +74,7 @@ impl Talk {
             quiet: args.quiet,
             verbose: args.verbose,
             terminal: io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb"),
-            status: RefCell::default(),
-            frame: RefCell::default(),
+            status: Arc::default(),
         }
     }
 
@@ -102,15 +106,14 @@ impl Talk {
             return;
         }
         let time = if time.is_empty() { String::new() } else { format!(" ({time})") };
+        let mut status = self.drawn();
         if self.terminal {
-            let mut frame = self.frame.borrow_mut();
-            *frame = (*frame + 1) % FRAMES.len();
-            self.write(&format!("\r{} {what}{time}\x1b[K", FRAMES[*frame]));
-            what.clone_into(&mut self.status.borrow_mut());
-        } else if *self.status.borrow() != what {
-            what.clone_into(&mut self.status.borrow_mut());
+            status.frame = (status.frame + 1) % FRAMES.len();
+            self.write(&format!("\r{} {what}{time}\x1b[K", FRAMES[status.frame]));
+        } else if status.what != what {
             self.write(&format!("{what}{time}\n"));
         }
+        what.clone_into(&mut status.what);
     }
 
     /// Says an error and its hint; `-q` does not silence them.
@@ -123,14 +126,21 @@ impl Talk {
 
     /// Removes the status line from the terminal.
     pub fn clear(&self) {
-        if self.terminal && !self.status.take().is_empty() {
+        if self.terminal && !std::mem::take(&mut self.drawn().what).is_empty() {
             self.write("\r\x1b[K");
         }
     }
 
+    /// The line of a terminal may hold the status of the next command in a pipeline, so it is cleared in any case.
     fn line(&self, text: &str) {
-        self.clear();
+        if self.terminal {
+            self.write("\r\x1b[K");
+        }
         self.write(&format!("{text}\n"));
+    }
+
+    fn drawn(&self) -> MutexGuard<'_, Status> {
+        self.status.lock().expect("no thread panics while it holds the status line")
     }
 
     /// There is nowhere to complain to when stderr is closed.
