@@ -7,6 +7,8 @@ use std::{
 
 use kit::error::Error;
 
+use crate::revision::is_commit;
+
 /// A clone of the repository.
 #[derive(Clone, Debug)]
 pub struct Repository {
@@ -32,6 +34,13 @@ impl Repository {
             }
             Err(error) => Err(Error::usage("no-git", format!("cannot run git: {error}"))),
         }
+    }
+
+    /// The full id of an abbreviated one, which may be the beginning of another commit elsewhere.
+    pub fn full_id(&self, id: &str) -> Option<String> {
+        let output = self.command(&["rev-parse", "--verify", "--quiet", &format!("{id}^{{commit}}")]).output().ok()?;
+        let full = String::from_utf8(output.stdout).ok()?.trim().to_owned();
+        is_commit(&full).then_some(full)
     }
 
     /// Whether `newer` contains `older`; `None` when one of them is not in the clone.

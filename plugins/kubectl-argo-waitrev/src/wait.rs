@@ -79,7 +79,10 @@ pub async fn run(args: Args, context: Context) -> Result<Report, Error> {
 
     let mut pending = Vec::new();
     let record = until_record(&args, &context, clock, &mut running, &mut events, &mut pending).await?;
-    let rules = input::rules(&args, &record, clock.now())?;
+    let mut rules = input::rules(&args, &record, clock.now())?;
+    if let Some(full) = repository.as_ref().and_then(|repository| repository.full_id(&rules.wanted.commit)) {
+        rules.wanted.commit = full;
+    }
     let start = rules.start;
     let mut run = Run::new(rules, members, &scope, &context.talk, &args, repository);
     let left = |clock: Clock| args.timeout.saturating_sub(clock.now().elapsed.saturating_sub(start.elapsed));

@@ -65,6 +65,20 @@ fn a_newer_commit_that_contains_it_counts_when_a_clone_proves_it() {
 }
 
 #[test]
+fn a_clone_tells_which_commit_an_abbreviated_id_means() {
+    let bench = Bench::start();
+    let clone = tempfile::tempdir().unwrap();
+    let ids = history(clone.path());
+    let dir = clone.path().to_str().unwrap();
+    // Another commit that begins alike.
+    let other = format!("{}{}", &ids[1][..7], &ids[0][7..]);
+    bench.app("evt", &other);
+    let words = ["evt", "--revision", &ids[1][..7], "--timeout", "0"];
+    bench.run(&words).object(0);
+    bench.run(&[&words[..], &["--git-dir", dir]].concat()).object(1);
+}
+
+#[test]
 fn a_commit_that_the_clone_does_not_have_proves_nothing() {
     let bench = Bench::start();
     let clone = tempfile::tempdir().unwrap();

@@ -90,6 +90,33 @@ fn a_watch_that_is_answered_410_leads_to_a_fresh_list() {
 }
 
 #[test]
+fn a_list_that_expired_between_its_pages_is_begun_again() {
+    let bench = Bench::start();
+    for number in 0..251 {
+        bench.app(&format!("evt-{number}"), R2);
+    }
+    bench.faults().fail(applications().watch(false), 1, refused(410, None));
+    let object = bench.run(&["--all", "--revision", R2]).object(0);
+    assert_eq!(object["results"].as_array().unwrap().len(), 251);
+    assert_eq!(bench.requests(), (3, 0));
+}
+
+#[test]
+fn a_server_that_has_just_started_is_given_time_to_know_its_resources_and_roles() {
+    let bench = Bench::start();
+    bench.app("evt", R1);
+    let running = bench.watched("evt", &["evt", "--revision", R2]);
+    for code in [403, 404] {
+        bench.faults().fail(applications().watch(true), 1, refused(code, None));
+    }
+    bench.faults().close_watches();
+    bench.compare("evt", R2, "Synced");
+    let object = reached(running);
+    assert_eq!(object["polled"], false);
+    assert_eq!(bench.requests(), (1, 4));
+}
+
+#[test]
 fn bookmarks_keep_a_quiet_watch_from_growing_old() {
     let bench = Bench::with(Options { bookmarks_every: Duration::from_millis(100), ..Options::default() });
     bench.app("evt", R1);
