@@ -27,6 +27,9 @@ use crate::{
 /// How long to wait between two rounds.
 const PAUSE: Duration = Duration::from_millis(250);
 
+/// How long a server may take to answer at all before anything is changed.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 /// What a pod answered last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Seen {
@@ -82,9 +85,14 @@ impl<'a> Prober<'a> {
             )
             .hint("the key counts only when a server enforces it, so nothing was changed"));
         };
-        if prober.ask(&pod, false).await?.is_none() {
-            return Err(Error::unknown("no-answer", format!("argocd-server in pod {pod} does not answer"))
-                .hint("the key counts only when a server enforces it, so nothing was changed"));
+        // It may be reloading for another change just now.
+        let start = Instant::now();
+        while prober.ask(&pod, false).await?.is_none() {
+            if start.elapsed() > PATIENCE {
+                return Err(Error::unknown("no-answer", format!("argocd-server in pod {pod} does not answer"))
+                    .hint("the key counts only when a server enforces it, so nothing was changed"));
+            }
+            tokio::time::sleep(PAUSE).await;
         }
         Ok(prober)
     }

@@ -170,6 +170,10 @@ impl Place {
 fn new_key(args: &SecretSet, talk: &Talk) -> Result<Key, Error> {
     let key = match (&args.from_file, args.provider) {
         (Some(path), _) => key::from_file(path, talk)?,
+        (None, Provider::Bitbucket) => {
+            return Err(Error::usage("no-key", "the key of bitbucket is the UUID that Bitbucket gave to the hook")
+                .hint("write the UUID, with its braces, into a file for --from-file"));
+        }
         (None, Provider::Azuredevops) => Key(format!("argo-evt:{}", random::key()?).into_bytes()),
         (None, _) => Key(random::key()?.into_bytes()),
     };

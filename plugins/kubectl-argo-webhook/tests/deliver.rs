@@ -98,6 +98,30 @@ fn an_expected_refusal_is_success_and_anything_else_is_not() {
 }
 
 #[test]
+fn before_v3_5_the_answer_itself_says_why() {
+    let hook = Hook::with(Options { version: "v3.4.0".into(), ..Options::default() });
+    hook.run(&["secret", "set", "--generate"]).code(0);
+    let refused = hook.run(&["-f", "push.json"]).code(1);
+    assert_eq!(refused.object["response"], "Webhook processing failed: missing X-Hub-Signature-256 Header\n");
+    assert_eq!(refused.object["answer"]["code"], "signature-missing");
+    fs::write(hook.path("form"), "payload=%7B%7D").unwrap();
+    let refused = hook.run(&["--body-file", "form", "--sign"]).code(1);
+    assert_eq!(refused.object["answer"]["code"], "not-json", "{}", refused.said);
+}
+
+#[test]
+fn a_proxy_of_the_environment_is_used_for_an_address_and_not_for_the_cluster_ip() {
+    let parameters = [("server.insecure".to_owned(), "true".to_owned())].into();
+    let hook = Hook::with(Options { parameters, ..Options::default() });
+    let url = format!("http://127.0.0.1:{}", hook.standin.cluster().service_ports.0);
+    for (words, code) in [(["--via", "cluster-ip"], 0), (["--via", "port-forward"], 0), (["--url", &url], 3)] {
+        let mut command = hook.command(&[&["-f", "push.json", "--retries", "0"], &words[..]].concat());
+        command.env("http_proxy", "http://127.0.0.1:9").env_remove("no_proxy").env_remove("NO_PROXY");
+        hook::Ended::of(command).code(code);
+    }
+}
+
+#[test]
 fn a_full_queue_is_tried_again_under_the_same_delivery_and_then_given_up() {
     let hook = Hook::start();
     let faults = &hook.standin.cluster().faults;

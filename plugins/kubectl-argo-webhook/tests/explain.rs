@@ -152,6 +152,11 @@ fn applications_are_read_from_yaml_documents_json_and_lists() {
     assert_eq!(names, ["one", "two"]);
     assert_eq!(object["applications"][0]["namespace"], "argocd");
     assert_eq!(object["refreshes"], 1);
+    let gaps = format!(
+        "kind: Application\nmetadata: {{name: a, annotations: {{n: 1}}}}\nspec: {{source: {{repoURL: {REPO}, targetRevision: , path: }}}}\n---\nkind: List\nitems:\n"
+    );
+    fs::write(hook.path("gaps.yaml"), gaps).unwrap();
+    hook.run(&["explain", "-f", "push.json", "--applications", "gaps.yaml"]).code(0);
     fs::write(hook.path("none.yaml"), "kind: ConfigMap\n").unwrap();
     assert_eq!(hook.run(&["explain", "-f", "push.json", "--applications", "none.yaml"]).code, 2);
     fs::write(hook.path("bad.yaml"), "a: [").unwrap();

@@ -120,3 +120,41 @@ fn a_missing_right_or_server_is_told_before_anything_is_changed() {
     assert_eq!(hook.secret("argocd-secret"), before);
     assert!(!hook.path("key").exists());
 }
+
+#[test]
+fn the_key_of_each_provider_is_proven() {
+    for (provider, name, key) in [
+        ("gitlab", "webhook.gitlab.secret", "s3cr3t"),
+        ("gogs", "webhook.gogs.secret", "s3cr3t"),
+        ("bitbucket-server", "webhook.bitbucketserver.secret", "s3cr3t"),
+        ("bitbucket", "webhook.bitbucket.uuid", "{4b91d1f7-0000-4000-8000-000000000001}"),
+    ] {
+        let hook = Hook::start();
+        fs::write(hook.path("key"), key).unwrap();
+        let set = hook.run(&["secret", "set", "--provider", provider, "--from-file", "key"]).code(0);
+        assert_eq!(hook.secret("argocd-secret")[name], base64(key));
+        let pod = &set.object["pods"][0];
+        assert_eq!((&pod["unsigned_status"], &pod["signed_status"]), (&json!(400), &json!(200)), "{provider}");
+    }
+    let hook = Hook::start();
+    let refused = hook.run(&["secret", "set", "--provider", "bitbucket", "--generate"]).code(2);
+    assert!(refused.said.contains("--from-file"), "{}", refused.said);
+}
+
+#[test]
+fn the_credentials_of_azure_devops_are_proven_only_once_the_servers_were_restarted() {
+    let hook = Hook::start();
+    fs::write(hook.path("key"), "user:pass:word").unwrap();
+    let words = ["secret", "set", "--provider", "azuredevops", "--from-file", "key", "--timeout"];
+    let late = hook.run(&[&words[..], &["1"]].concat()).code(124);
+    assert!(late.said.contains("kubectl rollout restart deployment argocd-server"), "{}", late.said);
+    assert!(hook.secret("argocd-secret").get("webhook.azuredevops.username").is_none(), "put back");
+    hook.set_secret(&[
+        ("webhook.azuredevops.username", Some("user")),
+        ("webhook.azuredevops.password", Some("pass:word")),
+    ]);
+    hook.shell("kubectl rollout restart deployment argocd-server -n argocd");
+    hook.shell("kubectl rollout status deployment argocd-server -n argocd");
+    let set = hook.run(&[&words[..], &["1m"]].concat()).code(0);
+    assert_eq!(set.object["keys"][1]["bytes"], "pass:word".len());
+}

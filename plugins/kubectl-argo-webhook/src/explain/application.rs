@@ -14,7 +14,7 @@ use kube::{
     api::ListParams,
     core::{NotUsed, Object},
 };
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 /// How many Applications one answer of the API server holds at most.
@@ -49,13 +49,13 @@ pub struct Spec {
 #[serde(rename_all = "camelCase")]
 pub struct Source {
     /// `repoURL`.
-    #[serde(default, rename = "repoURL")]
+    #[serde(default, rename = "repoURL", deserialize_with = "or_empty")]
     pub repo_url: String,
     /// `targetRevision`.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_empty")]
     pub target_revision: String,
     /// `path`.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_empty")]
     pub path: String,
 }
 
@@ -76,13 +76,13 @@ pub struct Hydrator {
 #[serde(rename_all = "camelCase")]
 pub struct SyncSource {
     /// `repoURL`; the dry source's when it is empty.
-    #[serde(default, rename = "repoURL")]
+    #[serde(default, rename = "repoURL", deserialize_with = "or_empty")]
     pub repo_url: String,
     /// `targetBranch`.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_empty")]
     pub target_branch: String,
     /// `path`.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_empty")]
     pub path: String,
 }
 
@@ -166,7 +166,7 @@ struct Document {
     #[serde(default)]
     spec: Value,
     #[serde(default)]
-    items: Vec<Document>,
+    items: Option<Vec<Document>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -175,8 +175,14 @@ struct Metadata {
     name: String,
     #[serde(default)]
     namespace: String,
+    /// Of any type, as other objects in the file may have what Kubernetes would refuse.
     #[serde(default)]
-    annotations: Option<BTreeMap<String, String>>,
+    annotations: Option<BTreeMap<String, Value>>,
+}
+
+/// A field that is there without a value is empty.
+fn or_empty<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
 fn documents(text: &str, place: &str) -> Result<Vec<Document>, Error> {
@@ -195,7 +201,7 @@ fn documents(text: &str, place: &str) -> Result<Vec<Document>, Error> {
 }
 
 fn collect(document: Document, default_namespace: &str, place: &str, apps: &mut Vec<App>) -> Result<(), Error> {
-    for item in document.items {
+    for item in document.items.unwrap_or_default() {
         collect(item, default_namespace, place, apps)?;
     }
     if document.kind != "Application" {
@@ -207,6 +213,8 @@ fn collect(document: Document, default_namespace: &str, place: &str, apps: &mut 
             .hint("its `spec` is not one that Argo CD takes")
     })?;
     let namespace = if namespace.is_empty() { default_namespace.to_owned() } else { namespace };
-    apps.push(App { name: AppName { namespace, name }, annotations: annotations.unwrap_or_default(), spec });
+    let texts = annotations.unwrap_or_default().into_iter();
+    let annotations = texts.filter_map(|(name, value)| Some((name, value.as_str()?.to_owned()))).collect();
+    apps.push(App { name: AppName { namespace, name }, annotations, spec });
     Ok(())
 }
