@@ -19,6 +19,26 @@ fn a_role_for_one_application_is_enough() {
 }
 
 #[test]
+fn the_role_that_is_shipped_is_enough() {
+    let bench = Bench::start();
+    bench.app("evt", R1);
+    let role = concat!(env!("CARGO_MANIFEST_DIR"), "/../../share/argo-evt/rbac/argo-waitrev.yaml");
+    let kubectl = |words: &[&str]| {
+        let output = bench.0.kubectl().args(words).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+    };
+    kubectl(&["apply", "-f", role]);
+    kubectl(&["-n", "argocd", "create", "rolebinding", "argo-waitrev", "--role=argo-waitrev", "--user=ci"]);
+    let kubeconfig = bench.0.kubeconfig_for("ci");
+    let mut running =
+        Running::start(bench.command_as(&kubeconfig, &["evt", "--revision", R2, "--until", "synced"]).arg("-v"));
+    running.until("watch=true");
+    bench.compare("evt", R2, "OutOfSync");
+    bench.compare("evt", R2, "Synced");
+    assert_eq!(running.end().object(0)["outcome"], "reached");
+}
+
+#[test]
 fn without_watch_it_polls_and_says_so() {
     for verbs in [&["get", "list"][..], &["get"]] {
         let bench = Bench::start();
