@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kit::{
-    cluster::{Ask, Cluster},
+    cluster::{Ask, Cluster, Refused},
     error::Error,
     exit::Exit,
     moment::Moment,
@@ -17,6 +17,7 @@ use serde_json::Value;
 
 use crate::{
     args::Args,
+    deadline::Deadline,
     drift,
     expected::{self, Expected},
     install::{self, Install},
@@ -26,7 +27,7 @@ use crate::{
     plan::{self, Change, ORDER},
     preflight,
     refresh::{self, Refreshed},
-    restart::{self, Deadline, Mode},
+    restart::{self, Mode},
     rollout::{self, Rollout},
     targets::{self, Targets},
     undo, verdict,
@@ -167,11 +168,11 @@ impl Job<'_> {
             return Ok(());
         }
         if self.change.is_change() {
-            write(self.cluster, &self.change.patch(), Mode::Rehearsal).await?;
+            heed(write(self.cluster, &self.change.patch(), Mode::Rehearsal).await)?;
         }
         for component in &self.restarts {
             let workload = self.install.workload(*component);
-            restart::start(self.cluster, workload, Mode::Rehearsal).await?;
+            heed(restart::start(self.cluster, workload, Mode::Rehearsal).await)?;
             // The rollout is watched by this.
             install::again(self.cluster, workload).await?;
         }
@@ -273,12 +274,21 @@ impl Job<'_> {
     }
 }
 
+/// A rehearsal tells what is forbidden or invalid. What else goes wrong with it may not with the real write: there are
+/// admission webhooks that refuse every dry run.
+fn heed<T>(rehearsal: Result<T, Refused>) -> Result<(), Error> {
+    match rehearsal {
+        Err(refused) if matches!(refused.status, Some(401 | 403 | 404 | 422)) => Err(refused.error),
+        _ => Ok(()),
+    }
+}
+
 /// Merges a patch into `argocd-cm`, and returns it as it is then.
 ///
 /// # Errors
 /// As [`Cluster::call`].
-pub async fn write(cluster: &Cluster, patch: &Value, mode: Mode) -> Result<ConfigMap, Error> {
+pub async fn write(cluster: &Cluster, patch: &Value, mode: Mode) -> Result<ConfigMap, Refused> {
     let api = Api::namespaced(cluster.client.clone(), &cluster.namespace);
     let ask = Ask { verb: "patch", resource: "configmaps", namespace: &cluster.namespace, name: CONFIG };
-    Ok(restart::merge(cluster, &api, ask, patch, mode).await?)
+    restart::merge(cluster, &api, ask, patch, mode).await
 }

@@ -18,7 +18,8 @@ use serde_json::{Value, json};
 
 use crate::{
     answer::{Answer, Asked, REFRESH, Seen, judge},
-    restart::{Deadline, FIELD_MANAGER},
+    deadline::Deadline,
+    restart::FIELD_MANAGER,
     targets::Target,
 };
 

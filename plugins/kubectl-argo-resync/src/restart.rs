@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 use k8s_openapi::jiff::Timestamp;
 use kit::{
     cluster::{Ask, Cluster, Refused},
-    duration,
     error::Error,
     exit::Exit,
     talk::Talk,
@@ -17,6 +16,7 @@ use kube::{
 use serde_json::{Value, json};
 
 use crate::{
+    deadline::Deadline,
     install::{self, Part},
     rollout::{self, RESTARTED_AT, Rollout},
     workload::{Kind, Workload},
@@ -72,37 +72,12 @@ where
 ///
 /// # Errors
 /// As [`Cluster::call`].
-pub async fn start(cluster: &Cluster, workload: &Workload, mode: Mode) -> Result<(), Error> {
+pub async fn start(cluster: &Cluster, workload: &Workload, mode: Mode) -> Result<(), Refused> {
     let name = workload.name();
     let ask = Ask { verb: "patch", resource: workload.kind.resource(), namespace: &cluster.namespace, name };
     match workload.kind {
-        Kind::Deployment => merge(cluster, &install::deployments(cluster), ask, &patch(), mode).await.map(drop)?,
-        Kind::StatefulSet => merge(cluster, &install::stateful_sets(cluster), ask, &patch(), mode).await.map(drop)?,
-    }
-    Ok(())
-}
-
-/// The time that is left for everything.
-#[derive(Clone, Copy, Debug)]
-pub struct Deadline {
-    started: Instant,
-    limit: Duration,
-}
-
-impl Deadline {
-    /// So much time from now on.
-    pub fn new(limit: Duration) -> Self {
-        Deadline { started: Instant::now(), limit }
-    }
-
-    /// What remains; nothing once it has passed.
-    pub fn left(self) -> Duration {
-        self.limit.saturating_sub(self.started.elapsed())
-    }
-
-    /// Elapsed and remaining time, for the status line.
-    pub fn time(self) -> String {
-        format!("{} elapsed, {} left", duration::go(self.started.elapsed()), duration::go(self.left()))
+        Kind::Deployment => merge(cluster, &install::deployments(cluster), ask, &patch(), mode).await.map(drop),
+        Kind::StatefulSet => merge(cluster, &install::stateful_sets(cluster), ask, &patch(), mode).await.map(drop),
     }
 }
 
@@ -188,4 +163,16 @@ async fn last_words(cluster: &Cluster, pod: &str, container: Option<&str>) -> St
         }
     }
     String::new()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_restart_within_one_second_is_another() {
+        let (first, began) = (patch(), Instant::now());
+        while began.elapsed() < Duration::from_millis(2) {}
+        assert_ne!(patch(), first);
+    }
 }

@@ -11,6 +11,7 @@ use kit::{
 
 use crate::{
     args::Args,
+    deadline::Deadline,
     expected::Expected,
     install::Install,
     job::{Done, Job},
@@ -18,9 +19,7 @@ use crate::{
     origin::{JITTER, PERIOD},
     output,
     plan::{Change, Settings},
-    preflight,
-    restart::Deadline,
-    restore, targets, wanted, warnings,
+    preflight, restore, targets, wanted, warnings,
     workload::Component,
 };
 
@@ -93,8 +92,10 @@ async fn prepare<'a>(
     let settings = preflight::known_to(version, settings)?;
     let change = Change::new(install.value(PERIOD.key), install.value(JITTER.key), &settings);
     let expected = Expected::new(version, change.period.after.as_deref(), change.jitter.after.as_deref());
-    if !args.no_restart {
-        preflight::reads_config(&install, version, &settings, expected)?;
+    match preflight::reads_config(&install, version, &settings, expected) {
+        // The values alone may be wanted for a later restart that brings another template.
+        Err(error) if args.no_restart => notes.push(error.message),
+        answer => answer?,
     }
     let params = install.params.as_ref().and_then(|params| params.data.as_ref());
     let container = install.controller.container(Component::Controller);

@@ -3,9 +3,10 @@
 use kit::{cluster::DEFAULT_NAMESPACE, error::Error};
 
 use crate::{
+    deadline::Deadline,
     job::{self, Job},
     origin::CONFIG,
-    restart::{self, Deadline, Mode},
+    restart::{self, Mode},
     wanted::{self, Wanted},
 };
 

@@ -33,8 +33,9 @@ pub fn of(install: &Install, version: Version, change: &Change, expected: Expect
         warnings.push(format!("{CONFIG} belongs to {owner}, which may put its own values back: change them there too"));
     }
     if expected.period_s == 0 {
-        warnings
-            .push("with polling off, a webhook that is lost is never repaired; a long period such as 1h would".into());
+        let risk = "with polling off, a webhook that is lost is never repaired, and Git refs are cached for a day; a \
+                    long period such as 1h is safer";
+        warnings.push(risk.into());
     } else if expected.jitter_s.is_some_and(|jitter| jitter >= expected.period_s) {
         let jitter = duration::go(Duration::from_secs(expected.jitter_s.unwrap_or_default()));
         warnings.push(format!("the jitter ({jitter}) is not shorter than the period ({})", show(expected.period_s)));

@@ -93,6 +93,16 @@ fn a_missing_right_is_named_and_nothing_is_changed() {
 }
 
 #[test]
+fn an_admission_webhook_that_refuses_every_dry_run_is_in_nobodys_way() {
+    let standin = Standin::start();
+    for path in ["/configmaps/argocd-cm", "/deployments/", "/statefulsets/"] {
+        let refused = standin::Outcome::Refused { code: 400, retry_after_s: None };
+        standin.cluster().faults.fail(standin::Matcher::any().method("PATCH").path(path), 1, refused);
+    }
+    run(&standin, &["30s"]).object(0);
+}
+
+#[test]
 fn a_line_out_file_is_left_alone_when_the_job_is_refused() {
     let standin = Standin::start();
     let folder = tempfile::tempdir().unwrap();

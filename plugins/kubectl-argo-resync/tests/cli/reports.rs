@@ -127,6 +127,8 @@ fn what_wins_over_argocd_cm_is_named_and_a_period_that_nobody_would_read_is_refu
         assert!(ended.refusal(2).contains("argocd-cm would have no effect: "), "{ended:#?}");
         assert!(ended.stderr.contains(from), "{ended:#?}");
         assert_eq!(writes(&standin), [""; 0]);
+        let object = run(&standin, &["30s", "--no-restart"]).object(0);
+        assert!(object["warnings"][0].as_str().unwrap().contains("argocd-cm would have no effect: "), "{object}");
     }
 }
 

@@ -56,8 +56,10 @@ fn the_deadline_ends_the_wait_with_the_last_state_seen_and_the_same_command_goes
     let object = ended.object(124);
     assert_eq!(object["outcome"], "timeout");
     assert!(object["error"]["message"].as_str().unwrap().contains("0 of 1 pods ready"), "{object}");
-    standin.cluster().faults.heal_pods();
     let restarts = writes_to(&standin, CONTROLLER);
+    let object = run(&standin, &["30s", "--timeout", "2s"]).object(124);
+    assert!(object["error"]["message"].as_str().unwrap().contains("0 of 1 pods ready"), "{object}");
+    standin.cluster().faults.heal_pods();
     let object = run(&standin, &["30s"]).object(0);
     assert_eq!(object["controllers"][0]["period_s"], 30);
     assert_eq!(writes_to(&standin, CONTROLLER), restarts, "the rollout is waited for, not begun again");
