@@ -90,7 +90,8 @@ fn commits(push: &Push) -> Value {
     push.commits.iter().map(commit).collect()
 }
 
-/// The server takes `new.name` whole, so it is the short name.
+/// The server takes `new.name` whole, so it is the short name. With a UUID in `argocd-secret` it asks the API below the
+/// repository's own link for the files; for that it takes the owner from `full_name` and `name`.
 fn bitbucket(push: &Push) -> Value {
     let full_name = path_of(&push.repo_url);
     let target = |id: &str| json!({"target": {"hash": id}});
@@ -103,6 +104,7 @@ fn bitbucket(push: &Push) -> Value {
     }
     json!({
         "repository": {
+            "name": full_name.rsplit('/').next(),
             "full_name": full_name,
             "links": {
                 "self": {"href": format!("https://api.bitbucket.org/2.0/repositories/{full_name}")},

@@ -191,7 +191,7 @@ fn probe(provider: Provider) -> Vec<u8> {
         Provider::Github => return payload::ping(provider).unwrap_or_default(),
         Provider::Gogs => json!({"ref": "refs/heads/probe", "repository": {"html_url": url}}),
         Provider::Gitlab => json!({"object_kind": "push", "ref": "refs/heads/probe", "project": {"web_url": url}}),
-        // Without a change the server does not ask Bitbucket's API about it.
+        // Without the repository's own link the server has nobody to ask for the files.
         Provider::Bitbucket => json!({"repository": {"links": {"html": {"href": url}}}, "push": {"changes": []}}),
         Provider::BitbucketServer => {
             json!({"repository": {"links": {"clone": [{"name": "http", "href": url}]}},

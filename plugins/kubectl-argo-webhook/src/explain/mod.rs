@@ -22,7 +22,9 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     args::{Explain, Kind},
-    letter, server,
+    letter,
+    provider::Provider,
+    server,
 };
 use application::App;
 use judge::{Judge, Verdict};
@@ -68,6 +70,9 @@ pub async fn run(args: Explain, context: Context) -> Result<Report, Error> {
     }
     if let Some(jitter) = &rules.refresh_jitter {
         talk.say(format!("webhook.refresh.jitter is {jitter}: with many Applications, each may wait that long"));
+    }
+    if args.event.provider == Provider::Bitbucket {
+        talk.say("with webhook.bitbucket.uuid set, the server also asks Bitbucket for files and default branch; not looked at");
     }
     talk.say(format!("{refreshes} of {} Applications would refresh (Argo CD v{})", apps.len(), rules.version));
     let mut object = Map::new();
