@@ -80,6 +80,20 @@ impl fmt::Display for Origin {
 }
 
 impl Origin {
+    /// The value, where the pod template alone decides it; `None` inside is none at all. The controller's flags are
+    /// whole seconds.
+    pub fn fixed(&self) -> Option<Option<String>> {
+        match self {
+            Origin::Literal(value) => Some(Some(value.clone())),
+            Origin::Flag { value, .. } if value.bytes().all(|byte| byte.is_ascii_digit()) => {
+                Some(Some(format!("{value}s")))
+            }
+            Origin::Flag { value, .. } => Some(Some(value.clone())),
+            Origin::Unset => Some(None),
+            Origin::Key { .. } | Origin::Elsewhere => None,
+        }
+    }
+
     /// Whether it is the key of `argocd-cm` that the stock manifests use.
     pub fn is_config(&self, setting: Setting) -> bool {
         matches!(self, Origin::Key { config_map, key } if config_map == CONFIG && key == setting.key)

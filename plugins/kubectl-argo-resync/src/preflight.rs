@@ -49,16 +49,7 @@ pub fn reads_config(install: &Install, version: Version, settings: &Settings, ex
         if origin.is_config(setting) {
             continue;
         }
-        let fixed = match &origin {
-            origin::Origin::Unset => Some(None),
-            origin::Origin::Literal(value) => Some(Some(value.clone())),
-            origin::Origin::Flag { value, .. } if value.bytes().all(|byte| byte.is_ascii_digit()) => {
-                Some(Some(format!("{value}s")))
-            }
-            origin::Origin::Flag { value, .. } => Some(Some(value.clone())),
-            origin::Origin::Key { .. } | origin::Origin::Elsewhere => None,
-        };
-        if let Some(value) = fixed {
+        if let Some(value) = origin.fixed() {
             let has = Expected::new(version, value.as_deref(), value.as_deref());
             let same = match setting {
                 PERIOD => has.period_s == expected.period_s,

@@ -65,25 +65,21 @@ impl Source<'_> {
     /// # Errors
     /// Why that cannot be said.
     pub fn value(&self, setting: Setting) -> Result<Option<String>, String> {
-        match self.origin {
-            Origin::Literal(value) => Ok(Some(value.clone())),
-            // The controller's flags are whole seconds, the repo-server's a duration.
-            Origin::Flag { value, .. } if value.bytes().all(|byte| byte.is_ascii_digit()) => {
-                Ok(Some(format!("{value}s")))
+        if let Some(value) = self.origin.fixed() {
+            return Ok(value);
+        }
+        if !self.origin.is_config(setting) {
+            return Err(format!("it reads {}", self.origin));
+        }
+        match (self.started_at, self.changed_at) {
+            (Some(started), Some(changed)) if started > changed || started == changed && self.is_consequence => {
+                Ok(self.value.map(str::to_owned))
             }
-            Origin::Flag { value, .. } => Ok(Some(value.clone())),
-            Origin::Unset => Ok(None),
-            origin if !origin.is_config(setting) => Err(format!("it reads {origin}")),
-            _ => match (self.started_at, self.changed_at) {
-                (Some(started), Some(changed)) if started > changed || started == changed && self.is_consequence => {
-                    Ok(self.value.map(str::to_owned))
-                }
-                (Some(started), Some(changed)) => {
-                    Err(format!("the container started at {started}, argocd-cm was changed at {changed}"))
-                }
-                (None, _) => Err("the container does not run".into()),
-                (_, None) => Err("argocd-cm does not say when it was changed".into()),
-            },
+            (Some(started), Some(changed)) => {
+                Err(format!("the container started at {started}, argocd-cm was changed at {changed}"))
+            }
+            (None, _) => Err("the container does not run".into()),
+            (_, None) => Err("argocd-cm does not say when it was changed".into()),
         }
     }
 }
