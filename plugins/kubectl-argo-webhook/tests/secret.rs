@@ -3,9 +3,15 @@
 
 mod hook;
 
-use std::{fs, os::unix::fs::PermissionsExt, time::Duration};
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    os::unix::fs::PermissionsExt,
+    process::{Command, Stdio},
+    time::Duration,
+};
 
-use hook::{Hook, base64};
+use hook::{Ended, Hook, base64};
 use serde_json::json;
 use standin::Options;
 
@@ -157,4 +163,27 @@ fn the_credentials_of_azure_devops_are_proven_only_once_the_servers_were_restart
     hook.shell("kubectl rollout status deployment argocd-server -n argocd");
     let set = hook.run(&[&words[..], &["1m"]].concat()).code(0);
     assert_eq!(set.object["keys"][1]["bytes"], "pass:word".len());
+}
+
+#[test]
+fn an_interrupted_set_is_finished_by_the_same_command() {
+    let hook = Hook::start();
+    for pod in hook.standin.store().list("pods", Some("argocd")).0 {
+        let name = pod["metadata"]["name"].as_str().unwrap();
+        hook.standin.cluster().faults.argo.delay_secret_reload(name, Duration::from_secs(4));
+    }
+    let words = ["secret", "set", "--generate", "--out", "key"];
+    let mut child = hook.command(&words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("to enforce the key") {
+        assert!(said.read_line(&mut line).unwrap() > 0, "{line}");
+    }
+    assert!(Command::new("kill").args(["-s", "TERM", &child.id().to_string()]).status().unwrap().success());
+    let ended = Ended::from(child.wait_with_output().unwrap()).code(143);
+    assert_eq!(ended.object["outcome"], "interrupted");
+    let key = String::from_utf8(hook.read("key")).unwrap();
+    assert_eq!(hook.secret("argocd-secret")[KEY], base64(&key), "file and cluster agree");
+    hook.run(&words).code(0);
+    hook.run(&["--event", "ping", "--sign", "--secret-file", "key"]).code(0);
 }

@@ -70,11 +70,11 @@ pub enum Command {
 #[command(next_help_heading = "Event")]
 #[group(skip)]
 pub struct EventArgs {
-    /// Event record to send, as git evt-push prints it; - is stdin
+    /// Event record, as git evt-push prints it; - is stdin
     #[arg(short = 'f', long, value_name = "FILE", group = "origin")]
     pub from: Option<PathBuf>,
 
-    /// Send exactly the bytes of this file
+    /// Body of the event, kept byte for byte
     #[arg(long, value_name = "FILE", group = "origin")]
     pub body_file: Option<PathBuf>,
 
