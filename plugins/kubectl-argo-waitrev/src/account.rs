@@ -31,7 +31,10 @@ pub enum Cause {
     /// The watch told of it; nothing lies between it and the version before.
     Change,
     /// It was found by looking again: there may have been others in between.
-    LookAgain,
+    LookAgain {
+        /// When that was asked for: the answer is at least as new.
+        asked: Duration,
+    },
 }
 
 /// The account of one Application.
@@ -107,10 +110,6 @@ impl Account {
     /// Takes in a version of the object.
     pub fn see(&mut self, view: Box<View>, at: At, cause: Cause, rules: &Rules) {
         self.tick(at, rules);
-        if cause == Cause::Change {
-            // The watch tells of everything in order: until now nothing had happened.
-            self.prove(at, rules);
-        }
         if self.end.is_some() {
             return;
         }
@@ -126,7 +125,7 @@ impl Account {
             self.revision_before = Some(rules.wanted.shown(&view)).filter(|revision| !revision.is_empty());
             self.first_reconciled_ms = view.reconciled_at_ms();
         }
-        let there_and_back = cause == Cause::LookAgain && self.synced_in_between(&view);
+        let there_and_back = matches!(cause, Cause::LookAgain { .. }) && self.synced_in_between(&view);
         let before = self.view.replace(view);
         match judgement.verdict {
             Verdict::Reached => {
@@ -149,8 +148,8 @@ impl Account {
         if let Some(view) = &mut self.view {
             view.forget_history();
         }
-        if cause == Cause::LookAgain {
-            self.prove(at, rules);
+        if let Cause::LookAgain { asked } = cause {
+            self.prove(asked, at, rules);
         }
     }
 

@@ -57,9 +57,8 @@ impl Group {
     }
 
     /// Takes in a list: the first look, or one that closes a gap. What is no longer in it is gone.
-    pub fn listed(&mut self, views: Vec<Box<View>>, at: At, first: bool, rules: &Rules) {
+    pub fn listed(&mut self, views: Vec<Box<View>>, at: At, cause: Cause, rules: &Rules) {
         let names: BTreeSet<AppName> = views.iter().map(|view| view.name()).collect();
-        let cause = if first { Cause::FirstLook } else { Cause::LookAgain };
         for view in views {
             self.see(view, at, cause, rules);
         }

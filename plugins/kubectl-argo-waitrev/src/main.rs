@@ -33,6 +33,7 @@ mod effect;
 mod group;
 mod input;
 mod manual;
+mod missing;
 mod outcome;
 mod report;
 mod revision;

@@ -147,8 +147,12 @@ impl<'a> Run<'a> {
     /// When a selector finds nothing; exit code 2.
     pub fn take(&mut self, event: Event) -> Result<(), Error> {
         match event {
-            Event::Listed { views, first, gap, at } => {
-                if first && views.is_empty() && self.scope.names().is_empty() && self.group.is_complete() {
+            Event::Listed { views, cause, gap, at } => {
+                if cause == Cause::FirstLook
+                    && views.is_empty()
+                    && self.scope.names().is_empty()
+                    && self.group.is_complete()
+                {
                     let message = format!("no Application matches in {}", self.scope.place());
                     return Err(Error::usage("not-found", message).hint(
                         "check the selector and the namespace (-n, -A); --expect-count waits for Applications to be made",
@@ -157,7 +161,7 @@ impl<'a> Run<'a> {
                 self.course.watch_gaps += u32::from(gap && !self.course.polled);
                 self.looked = true;
                 let before = self.states();
-                self.group.listed(views, at, first, &self.rules);
+                self.group.listed(views, at, cause, &self.rules);
                 self.tell(before, at);
             }
             Event::Changed(view, at) => {

@@ -62,7 +62,7 @@ impl Trace {
     /// Takes in a version of the object and the one before it.
     pub fn note(&mut self, before: Option<&View>, view: &View, at: At, cause: Cause, rules: &Rules) {
         let moved_before = self.levels[0].is_some();
-        self.blind |= cause == Cause::LookAgain && !moved_before;
+        self.blind |= matches!(cause, Cause::LookAgain { .. }) && !moved_before;
         self.spec_changed |= rules.concerns(at) && before.is_some_and(|before| before.spec != view.spec);
         let was_requested = before.is_some_and(|before| before.refresh().is_some());
         if let Some(value) = view.refresh()

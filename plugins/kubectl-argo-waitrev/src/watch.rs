@@ -8,7 +8,6 @@ use std::time::Duration;
 use kit::{
     cluster::{Cluster, ClusterArgs},
     error::Error,
-    exit::Exit,
     talk::Talk,
 };
 use tokio::{
@@ -17,9 +16,11 @@ use tokio::{
 };
 
 use crate::{
+    account::Cause,
     api::{self, Failure, Listed, Told},
     backoff::Backoff,
     clock::{At, Clock},
+    missing,
     scope::Scope,
     view::View,
 };
@@ -40,8 +41,8 @@ pub enum Event {
     Listed {
         /// The Applications.
         views: Vec<Box<View>>,
-        /// Whether it is the first look.
-        first: bool,
+        /// Whether it is the first look, and when it was asked for otherwise.
+        cause: Cause,
         /// Whether changes may have been missed before it.
         gap: bool,
         /// When the answer arrived.
@@ -129,8 +130,9 @@ impl<'a> Feed<'a> {
 
     async fn step(&mut self) -> Result<(), Error> {
         let Some(version) = self.version.clone() else {
+            let asked = self.clock.now().elapsed;
             return match self.look().await {
-                Ok(listed) => self.listed(listed).await,
+                Ok(listed) => self.listed(listed, asked).await,
                 Err(failure) => self.look_failed(failure).await,
             };
         };
@@ -183,10 +185,10 @@ impl<'a> Feed<'a> {
         Ok(listed)
     }
 
-    async fn listed(&mut self, Listed { views, version }: Listed) -> Result<(), Error> {
+    async fn listed(&mut self, Listed { views, version }: Listed, asked: Duration) -> Result<(), Error> {
         let at = self.clock.now();
         if !self.looked {
-            self.missing(&views).await?;
+            missing::check(&self.cluster, self.scope, &views).await?;
         }
         self.works().await;
         // The versions of several objects say nothing about each other, so there is none to watch all of them from.
@@ -194,7 +196,8 @@ impl<'a> Feed<'a> {
             self.polling = true;
             self.tell(Event::Polling).await;
         }
-        self.tell(Event::Listed { views, first: !self.looked, gap: self.gap, at }).await;
+        let cause = if self.looked { Cause::LookAgain { asked } } else { Cause::FirstLook };
+        self.tell(Event::Listed { views, cause, gap: self.gap, at }).await;
         self.looked = true;
         self.gap = false;
         self.version = Some(version);
@@ -287,24 +290,6 @@ impl<'a> Feed<'a> {
         }
     }
 
-    /// Names that do not exist are a wrong call; those that nearly fit are the hint.
-    async fn missing(&self, views: &[Box<View>]) -> Result<(), Error> {
-        let Some(name) = self.scope.names().iter().find(|name| !views.iter().any(|view| view.name() == **name)) else {
-            return Ok(());
-        };
-        let message = format!("no Application {name} (context {})", self.cluster.context);
-        let near = near(&name.name, api::names(&self.cluster, &name.namespace).await);
-        let hint = if near.is_empty() {
-            format!(
-                "`kubectl get applications.argoproj.io -n {}` lists them; NAMESPACE/NAME names one elsewhere",
-                name.namespace
-            )
-        } else {
-            format!("did you mean {}?", near.join(" or "))
-        };
-        Err(Error::new(Exit::Usage, "not-found", message).hint(hint))
-    }
-
     async fn works(&mut self) {
         self.renewed = false;
         self.denials = 0;
@@ -329,28 +314,4 @@ enum Ended {
     Agreed,
     /// Because a fresh list was asked for.
     Look,
-}
-
-/// The names that are most like `name`, or contain it.
-fn near(name: &str, names: Vec<String>) -> Vec<String> {
-    let mut near: Vec<(f64, String)> = names
-        .into_iter()
-        .map(|other| (strsim::normalized_damerau_levenshtein(name, &other), other))
-        .filter(|(likeness, other)| *likeness > 0.6 || other.contains(name))
-        .collect();
-    near.sort_by(|one, other| other.0.total_cmp(&one.0));
-    near.into_iter().take(3).map(|(_, name)| name).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_names_that_are_alike_are_offered() {
-        let names = || ["evt", "evt-prod", "billing"].map(str::to_owned).to_vec();
-        assert_eq!(near("evr", names()), ["evt"]);
-        assert_eq!(near("prod", names()), ["evt-prod"]);
-        assert_eq!(near("zzz", names()), [""; 0]);
-    }
 }

@@ -26,9 +26,10 @@ impl Account {
         hold.or(stable)
     }
 
-    /// Ends a hold or a stable stretch that lasted long enough; to be called when nothing can have happened unseen.
-    pub(super) fn prove(&mut self, now: At, rules: &Rules) {
-        if self.proof_due(rules).is_some_and(|due| now.elapsed >= due) {
+    /// Ends a hold or a stable stretch that lasted long enough, as a look shows that was asked for after that time. What a
+    /// watch tells of is no proof: after a break it may come late.
+    pub(super) fn prove(&mut self, asked: Duration, now: At, rules: &Rules) {
+        if self.proof_due(rules).is_some_and(|due| asked >= due) {
             if rules.hold.is_some() {
                 self.finish(now, End::yes(Outcome::Held));
             } else {

@@ -137,8 +137,9 @@ fn play(wish: &Wish, events: &[Event]) -> (Account, Rules) {
         merge(&mut object, &patch);
         let view = || Box::new(View::deserialize(&object).unwrap());
         match kind.as_str() {
-            "look" | "again" => group.listed(vec![view()], now, kind == "look", &rules),
-            "missing" => group.listed(Vec::new(), now, false, &rules),
+            "look" => group.listed(vec![view()], now, Cause::FirstLook, &rules),
+            "again" => group.listed(vec![view()], now, Cause::LookAgain { asked: now.elapsed }, &rules),
+            "missing" => group.listed(Vec::new(), now, Cause::LookAgain { asked: now.elapsed }, &rules),
             "change" => group.see(view(), now, Cause::Change, &rules),
             "gone" => group.gone(&view().name(), now, &rules),
             "deadline" => group.give_up(now, &rules),
