@@ -94,6 +94,27 @@ fn what_is_missing_is_named_before_anything_is_started() {
 }
 
 #[test]
+fn a_wrong_call_of_the_lab_begins_nothing() {
+    let lab = Lab::new();
+    for (arguments, code, named) in [
+        (vec!["--poll-period", "180x"], 2, "180x is not a duration"),
+        (vec!["--to", "9"], 2, "there is no step 9"),
+        (vec!["--from", "5", "--to", "3"], 2, "--from 5 comes after --to 3"),
+        (vec!["--nosuch", "1"], 2, "unknown flag --nosuch"),
+        (vec!["--context", "nosuch"], 3, "cannot read argocd-cm in namespace argocd"),
+        (vec!["--namespace", "nowhere"], 3, "cannot read argocd-cm in namespace nowhere"),
+        (vec!["--from", "8"], 2, "poll.json is not there: step 3 makes it (--from 3)"),
+    ] {
+        let output = lab.lab_sh(&arguments).output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {stderr}");
+        assert!(stderr.contains(named) && !stderr.contains("was not finished"), "{arguments:?}: {stderr}");
+    }
+    assert!(!lab.standin.git_root().join("evt.git").exists());
+    assert!(lab.standin.requests().iter().all(|request| request.method == "GET"));
+}
+
+#[test]
 fn a_step_that_fails_leaves_no_artifact_and_says_how_to_continue() {
     let lab = Lab::new();
     lab.run(&["--to", "2"]);

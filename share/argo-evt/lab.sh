@@ -95,6 +95,11 @@ for number in "$from" "$to"; do
     case $number in [1-8]) ;; *) die "there is no step $number: they are 1 to 8" 2 ;; esac
 done
 [ "$from" -le "$to" ] || die "--from $from comes after --to $to" 2
+for duration in "$poll_period" "$no_poll_watch" "$unsigned_watch" "$safety_net" "${timeout:-0}"; do
+    case $duration in
+        *[!0-9.hms]* | [!0-9]*) die "$duration is not a duration such as 30s, 2m30s or 1h (a bare number is seconds)" 2 ;;
+    esac
+done
 [ -n "$push_url" ] || bare=${bare:-/srv/bare/evt.git}
 
 missing=
@@ -165,7 +170,11 @@ piped() {
 # An artifact is written whole or not at all.
 keep() { mv "$tmp/$1" "$dir/$1"; }
 value() { jq -r "$2" "$dir/$1"; }
-need() { [ -s "$dir/$1" ] || die "$dir/$1 is not there: step $2 makes it (--from $2)" 2; }
+need() {
+    [ ! -s "$dir/$1" ] || return 0
+    step=0
+    die "$dir/$1 is not there: step $2 makes it (--from $2)" 2
+}
 status() { kube get applications.argoproj.io "$app" -o jsonpath="{.status.$1}"; }
 setting() { kube get configmap argocd-cm -o jsonpath='{.data.timeout\.reconciliation}'; }
 rev_of() { git -C "$dir/repo" show "$1:app/signal.yaml" | sed -n 's/^  rev: *//p'; }
@@ -396,8 +405,8 @@ title() {
 }
 
 # Nothing is begun where Argo CD cannot be reached.
-kube get applications.argoproj.io -o name >/dev/null ||
-    die "cannot read Applications in namespace $namespace: is this the right cluster, and is Argo CD installed there?" 3
+kube get configmap argocd-cm -o name >/dev/null ||
+    die "cannot read argocd-cm in namespace $namespace: is this the right cluster, and is Argo CD installed there?" 3
 mkdir -p "$dir"
 dir=$(cd "$dir" && pwd)
 tmp=$(mktemp -d "$dir/.lab.XXXXXX")
