@@ -154,7 +154,6 @@ fn an_archive_made_twice_has_the_same_bytes_and_no_path_of_the_machine() {
 fn a_command_built_in_another_place_has_the_same_bytes() {
     let scratch = tempfile::tempdir().unwrap();
     let elsewhere = scratch.path().join("somewhere else");
-    succeeds(Command::new("git").args(["worktree", "prune"]).current_dir(root()));
     let files = "git ls-files -z --cached --others --exclude-standard | tar --null -T - -cf - | tar -xf - -C \"$1\"";
     fs::create_dir(&elsewhere).unwrap();
     succeeds(Command::new("bash").args(["-c", files, "bash"]).arg(&elsewhere).current_dir(root()));
@@ -274,7 +273,6 @@ fn the_repository_is_a_krew_index() {
 fn krew_refuses_an_archive_that_is_not_the_one_in_the_manifest() {
     let Some(krew) = Krew::new() else { return };
     let manifest = root().join("plugins/argo-webhook.yaml");
-    assert_ne!(platform(&self::manifest(&manifest))["sha256"], "");
     let scratch = tempfile::tempdir().unwrap();
     let changed = scratch.path().join("argo-webhook.yaml");
     let text = fs::read_to_string(&manifest).unwrap();

@@ -86,3 +86,14 @@ pub fn have(program: &str) -> bool {
     }
     found
 }
+
+/// Whether kubectl completes the words of plugins, as it does since 1.26; says that a part is skipped when it does not.
+pub fn kubectl_completes_plugins() -> bool {
+    let output = succeeds(Command::new("kubectl").args(["version", "--client", "-o", "json"]));
+    let version: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let minor = version["clientVersion"]["minor"].as_str().unwrap().trim_end_matches('+').parse::<u32>().unwrap();
+    if minor < 26 {
+        println!("skipped: kubectl 1.{minor} does not complete the words of plugins");
+    }
+    minor >= 26
+}
