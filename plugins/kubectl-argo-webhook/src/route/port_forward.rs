@@ -49,7 +49,12 @@ async fn forward(cluster: &Cluster, pod: &str, port: u16) -> Result<SocketAddr, 
 }
 
 fn refused(cluster: &Cluster, pod: &str, error: &kube::Error) -> Trouble {
-    let ask = Ask { verb: "create", resource: "pods/portforward", namespace: &cluster.namespace, name: pod };
+    // A WebSocket begins with a GET; newer API servers ask for `create` as well, and say so.
+    let verb = match error {
+        kube::Error::Api(status) if status.message.contains("cannot create ") => "create",
+        _ => "get",
+    };
+    let ask = Ask { verb, resource: "pods/portforward", namespace: &cluster.namespace, name: pod };
     if let kube::Error::UpgradeConnection(UpgradeConnectionError::ProtocolSwitch(status)) = error {
         let what = format!("cannot forward a port of pod {}/{pod} (context {})", cluster.namespace, cluster.context);
         return match status.as_u16() {
