@@ -12,6 +12,7 @@
 //! | [`paths`] | which changed files concern an Application |
 //! | [`version`] | the version of an Argo CD |
 //! | `cluster`, `application` | the Kubernetes client and its flags, the names of Applications (feature `cluster`) |
+//! | `namespaces` | the namespaces that an Argo CD serves (feature `cluster`) |
 
 #[cfg(feature = "cluster")]
 pub mod application;
@@ -24,6 +25,8 @@ pub mod error;
 pub mod exit;
 pub mod file;
 pub mod moment;
+#[cfg(feature = "cluster")]
+pub mod namespaces;
 pub mod output;
 pub mod paths;
 pub mod record;

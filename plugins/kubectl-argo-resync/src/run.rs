@@ -99,11 +99,11 @@ async fn prepare<'a>(
     }
     let params = install.params.as_ref().and_then(|params| params.data.as_ref());
     let container = install.controller.container(Component::Controller);
-    let served = container.and_then(|container| targets::served(container, params));
+    let served = container.and_then(|container| targets::served(container, params, version));
     if args.refreshes() {
         preflight::answers(&install)?;
     }
-    let targets = targets::find(cluster, args, served.as_deref()).await?;
+    let targets = targets::find(cluster, args, served.as_ref()).await?;
     notes.extend(warnings::of(&install, version, &change, expected));
     for note in &notes {
         context.talk.warn(note);

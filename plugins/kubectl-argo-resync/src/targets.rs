@@ -7,6 +7,8 @@ use kit::{
     application::AppName,
     cluster::{Ask, Cluster},
     error::Error,
+    namespaces::Served,
+    version::Version,
 };
 use kube::{
     Api,
@@ -58,7 +60,7 @@ pub struct Targets {
 ///
 /// # Errors
 /// When a named one does not exist, or nobody would ever answer for it; exit code 2.
-pub async fn find(cluster: &Cluster, args: &Args, served: Option<&str>) -> Result<Targets, Error> {
+pub async fn find(cluster: &Cluster, args: &Args, served: Option<&Served>) -> Result<Targets, Error> {
     let mut found: BTreeMap<AppName, Target> = BTreeMap::new();
     let mut skipped = Vec::new();
     // A hard refresh is a normal one too.
@@ -133,74 +135,36 @@ pub fn repository(app: &DynamicObject) -> String {
     urls.join(" ")
 }
 
-/// The value of `application.namespaces` that a controller container runs with.
-pub fn served(container: &Container, params: Option<&BTreeMap<String, String>>) -> Option<String> {
-    match origin::of(container, NAMESPACES) {
-        Origin::Literal(value) | Origin::Flag { value, .. } => Some(value),
-        Origin::Key { config_map, key } if config_map == PARAMS => params?.get(&key).cloned(),
-        Origin::Key { .. } | Origin::Elsewhere | Origin::Unset => None,
-    }
+/// The `application.namespaces` that a controller container runs with. An expression that cannot be read matches nothing,
+/// as in the controller (argo-cd v3.5.1 util/glob).
+pub fn served(container: &Container, params: Option<&BTreeMap<String, String>>, version: Version) -> Option<Served> {
+    let list = match origin::of(container, NAMESPACES) {
+        Origin::Literal(value) | Origin::Flag { value, .. } => value,
+        Origin::Key { config_map, key } if config_map == PARAMS => params?.get(&key).cloned()?,
+        Origin::Key { .. } | Origin::Elsewhere | Origin::Unset => return None,
+    };
+    let readable = |pattern: &String| Served::of(std::slice::from_ref(pattern), version).is_ok();
+    let patterns: Vec<String> = list.split(',').map(Into::into).filter(readable).collect();
+    Served::of(&patterns, version).ok()
 }
 
 /// Why a request on this Application will never be consumed, if that is so (argo-cd v3.5.1 controller/appcontroller.go).
-fn unanswered(object: &DynamicObject, app: &AppName, install: &str, served: Option<&str>) -> Option<String> {
+fn unanswered(object: &DynamicObject, app: &AppName, install: &str, served: Option<&Served>) -> Option<String> {
     let skip = object.metadata.annotations.as_ref().and_then(|all| all.get(SKIP));
     // Any of Go's spellings of true.
     if skip.is_some_and(|value| ["1", "t", "T", "true", "TRUE", "True"].contains(&value.as_str())) {
         return Some(format!("its annotation {SKIP} is true"));
     }
-    let is_served = app.namespace == install
-        || served.unwrap_or_default().split(',').any(|pattern| matches(pattern.trim(), &app.namespace));
+    let is_served = app.namespace == install || served.is_some_and(|served| served.has(&app.namespace));
     (!is_served).then(|| {
         format!("the Argo CD in {install} does not serve its namespace: see `application.namespaces` in {PARAMS}")
     })
-}
-
-/// Whether a glob of `application.namespaces` matches; what is more than `*` and `?` is taken to match.
-fn matches(pattern: &str, text: &str) -> bool {
-    if pattern.contains(['/', '[', '{', '\\']) {
-        return true;
-    }
-    let mut rest = text;
-    let mut parts = pattern.chars();
-    while let Some(next) = parts.next() {
-        match next {
-            '*' => {
-                let tail: String = parts.collect();
-                return (0..=rest.len()).any(|skip| rest.get(skip..).is_some_and(|rest| matches(&tail, rest)));
-            }
-            wanted => {
-                let mut chars = rest.chars();
-                if !chars.next().is_some_and(|found| wanted == '?' || wanted == found) {
-                    return false;
-                }
-                rest = chars.as_str();
-            }
-        }
-    }
-    rest.is_empty()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::json;
-
-    #[test]
-    fn namespaces_are_matched_by_globs() {
-        for (pattern, text, expected) in [
-            ("team-*", "team-a", true),
-            ("team-*", "other", false),
-            ("*", "x", true),
-            ("a?c", "abc", true),
-            ("a?c", "ac", false),
-            ("abc", "abcd", false),
-            ("", "", true),
-            ("/^team/", "x", true),
-        ] {
-            assert_eq!(matches(pattern, text), expected, "{pattern} {text}");
-        }
-    }
 
     #[test]
     fn nobody_answers_for_an_application_that_is_skipped_or_in_a_namespace_that_is_not_served() {
@@ -210,7 +174,8 @@ mod tests {
         };
         let plain = object(json!({}));
         assert_eq!(unanswered(&plain, &app("argocd"), "argocd", None), None);
-        assert_eq!(unanswered(&plain, &app("team-a"), "argocd", Some("x, team-*")), None);
+        let served = Served::of(&["x".into(), " team-*".into()], Version::NEWEST).unwrap();
+        assert_eq!(unanswered(&plain, &app("team-a"), "argocd", Some(&served)), None);
         assert!(unanswered(&plain, &app("team-a"), "argocd", None).unwrap().contains("does not serve"));
         let skipped = object(json!({SKIP: "True"}));
         assert!(unanswered(&skipped, &app("argocd"), "argocd", None).unwrap().contains("skip-reconcile"));

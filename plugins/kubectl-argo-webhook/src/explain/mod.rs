@@ -4,7 +4,6 @@ pub mod application;
 #[cfg(test)]
 mod cases;
 pub mod judge;
-pub mod namespaces;
 pub mod reference;
 pub mod seen;
 pub mod semver;
@@ -15,6 +14,7 @@ use kit::{
     command::{Context, Report},
     error::Error,
     exit::Exit,
+    namespaces::Served,
     talk::Talk,
     version::Version,
 };
@@ -28,7 +28,6 @@ use crate::{
 };
 use application::App;
 use judge::{Judge, Verdict};
-use namespaces::Served;
 
 /// What is known about the server that would get the event.
 struct Rules {

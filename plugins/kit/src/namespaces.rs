@@ -1,8 +1,9 @@
 //! The namespaces whose Applications an Argo CD serves beside its own (argo-cd v3.5.1 util/glob, `application.namespaces`).
 //! Pure.
 
-use kit::{error::Error, version::Version};
 use regex::Regex;
+
+use crate::{error::Error, version::Version};
 
 /// Globs and expressions.
 #[derive(Clone, Debug)]
