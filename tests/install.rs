@@ -185,8 +185,9 @@ fn an_install_that_fails_or_is_stopped_leaves_the_old_one_working() {
             count = count.display()
         );
         executable(&tools.path().join("mv"), &mv);
+        // A shell cannot trap a signal that was ignored when it started, as SIGINT is for a job in the background.
         let output = home
-            .script(&["sh"], &archive)
+            .script(&["env", "--default-signal=INT", "sh"], &archive)
             .env("PATH", path_with(&[tools.path(), &home.installed("bin")]))
             .output()
             .unwrap();
