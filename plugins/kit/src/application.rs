@@ -37,3 +37,9 @@ impl fmt::Display for AppName {
         write!(f, "{}/{}", self.namespace, self.name)
     }
 }
+
+/// Whether the value of an annotation such as `argocd.argoproj.io/skip-reconcile` is true, in any of Go's spellings
+/// (`strconv.ParseBool`).
+pub fn is_true(value: &str) -> bool {
+    matches!(value, "1" | "t" | "T" | "true" | "TRUE" | "True")
+}

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Container;
 use kit::{
-    application::AppName,
+    application::{AppName, is_true},
     cluster::{Ask, Cluster},
     error::Error,
     namespaces::Served,
@@ -151,8 +151,7 @@ pub fn served(container: &Container, params: Option<&BTreeMap<String, String>>, 
 /// Why a request on this Application will never be consumed, if that is so (argo-cd v3.5.1 controller/appcontroller.go).
 fn unanswered(object: &DynamicObject, app: &AppName, install: &str, served: Option<&Served>) -> Option<String> {
     let skip = object.metadata.annotations.as_ref().and_then(|all| all.get(SKIP));
-    // Any of Go's spellings of true.
-    if skip.is_some_and(|value| ["1", "t", "T", "true", "TRUE", "True"].contains(&value.as_str())) {
+    if skip.is_some_and(|value| is_true(value)) {
         return Some(format!("its annotation {SKIP} is true"));
     }
     let is_served = app.namespace == install || served.is_some_and(|served| served.has(&app.namespace));

@@ -90,13 +90,7 @@ impl Account {
         if reconciled != self.first_reconciled_ms {
             return None;
         }
-        if view
-            .metadata
-            .annotations
-            .skip_reconcile
-            .as_deref()
-            .is_some_and(|text| matches!(text, "true" | "True" | "TRUE" | "t" | "T" | "1"))
-        {
+        if view.metadata.annotations.skip_reconcile.as_deref().is_some_and(kit::application::is_true) {
             return Some((
                 "; it was not compared",
                 "its annotation argocd.argoproj.io/skip-reconcile stops the controller",

@@ -10,6 +10,7 @@ pub mod semver;
 pub mod url;
 
 use kit::{
+    application::is_true,
     cluster::Cluster,
     command::{Context, Report},
     error::Error,
@@ -150,9 +151,4 @@ fn of_source(index: usize, verdict: &Verdict) -> Value {
         "detail": verdict.detail,
         "hint": verdict.hint,
     })
-}
-
-/// Go's `strconv.ParseBool`.
-fn is_true(text: &str) -> bool {
-    matches!(text, "1" | "t" | "T" | "true" | "TRUE" | "True")
 }
